@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the guest tests share: KTAP output, namespaces that end with the test,
+# and waits that poll.  Sourced, never run; refuses to act outside a guest.
+
+[ -n "${MSSFRAC_GUEST:-}" ] || {
+	echo "Bail out! this test changes the kernel it runs on; start it" \
+		"through tests/run or scripts/guest" >&2
+	exit 1
+}
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Read by the tests.
+# shellcheck disable=SC2034
+MODULE=$TOP/build/kmod/$(uname -r)/mssfrac.ko
+TMP=$(mktemp -d)
+ktap_n=0
+ktap_bad=0
+ktap_plan=0
+cleanups=()
+
+# Run a command when the test ends, last registered first.
+defer() { cleanups+=("$*"); }
+
+finish() {
+	local i status=$?
+	for ((i = ${#cleanups[@]} - 1; i >= 0; i--)); do
+		eval "${cleanups[i]}" >/dev/null 2>&1
+	done
+	rm -rf "$TMP"
+	if [ "$ktap_n" -ne "$ktap_plan" ]; then
+		echo "# ran $ktap_n of $ktap_plan cases (exit status $status)"
+		exit 1
+	fi
+	[ "$ktap_bad" -eq 0 ] || exit 1
+}
+trap finish EXIT
+
+# plan N: how many cases follow.
+plan() {
+	ktap_plan=$1
+	echo "KTAP version 1"
+	echo "1..$1"
+}
+
+# ok NAME / not_ok NAME / skip NAME REASON: report one case.
+ok() {
+	ktap_n=$((ktap_n + 1))
+	echo "ok $ktap_n $1"
+}
+not_ok() {
+	ktap_n=$((ktap_n + 1))
+	ktap_bad=$((ktap_bad + 1))
+	echo "not ok $ktap_n $1"
+}
+skip() {
+	ktap_n=$((ktap_n + 1))
+	echo "ok $ktap_n $1 # SKIP $2"
+}
+
+# check NAME COMMAND...: one case, ok if the command succeeds.
+check() {
+	local name=$1
+	shift
+	if "$@" >"$TMP/out" 2>&1; then
+		ok "$name"
+	else
+		sed 's/^/# /' "$TMP/out"
+		not_ok "$name"
+	fi
+}
+
+# is GOT WANTED: equality that explains itself.
+is() {
+	[ "$1" = "$2" ] || {
+		echo "got '$1', wanted '$2'"
+		return 1
+	}
+}
+
+# wait_for SECONDS COMMAND...: poll until it succeeds.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || {
+			echo "waited too long for: $*"
+			return 1
+		}
+		sleep 0.1 # polling interval
+	done
+}
+
+# pair A B MTU: two namespaces joined by veth, 10.9.0.1 and 10.9.0.2,
+# fd09::1 and fd09::2.
+pair() {
+	local ns
+	for ns in "$1" "$2"; do
+		ip netns add "$ns"
+		defer "ip netns del $ns"
+		ip -n "$ns" link set lo up
+	done
+	ip link add "v$1" netns "$1" type veth peer name "v$2" netns "$2"
+	ip -n "$1" addr add 10.9.0.1/24 dev "v$1"
+	ip -n "$2" addr add 10.9.0.2/24 dev "v$2"
+	ip -n "$1" addr add fd09::1/64 dev "v$1" nodad
+	ip -n "$2" addr add fd09::2/64 dev "v$2" nodad
+	ip -n "$1" link set "v$1" mtu "$3" up
+	ip -n "$2" link set "v$2" mtu "$3" up
+}
