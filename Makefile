@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+# Front door of the tree: each target calls one script or one sub-make; the
+# work is described there.  `make help` lists the targets.
+
+KERNEL  ?= 6.12
+PREFIX  ?= /usr/local
+DESTDIR ?=
+TOP     := $(CURDIR)
+BUILD   := $(TOP)/build
+RELEASE := $(shell uname -r)
+TESTED  := $(shell sed -n 's/^\([0-9][^ ]*\).*/\1/p' KERNELS)
+MANPAGES = $(wildcard $(BUILD)/man/*.[1-9])
+
+export V
+SUBMAKE := $(MAKE) --no-print-directory $(if $(V),,-s)
+
+all: module pathprof mssab docs	## build everything for this machine (default)
+
+module:				## build mssfrac.ko for the running kernel
+	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
+		scripts/build-kmod $(RELEASE); \
+	else \
+		echo "no headers of the running kernel $(RELEASE):" \
+			"mssfrac.ko left out"; \
+	fi
+
+kmod:				## build mssfrac.ko for KERNEL= (6.12)
+	@scripts/build-kmod $(KERNEL)
+
+pathprof: tools			## build the profiler
+	@$(SUBMAKE) -C userspace/pathprof O=$(BUILD)
+
+mssab: tools			## build the load generator of the A/B runner
+	@$(SUBMAKE) -C userspace/mssab O=$(BUILD)
+
+docs: tools			## build the manual pages
+	@$(SUBMAKE) -C Documentation O=$(BUILD)
+
+tools:
+	@scripts/setup --check build
+
+demo:				## show it all in a guest running KERNEL=
+	@scripts/setup build guest $(KERNEL)
+	@$(SUBMAKE) kmod pathprof mssab
+	@scripts/demo --kernel $(KERNEL)
+
+check:				## run all tests on every kernel of KERNELS
+	@scripts/setup build guest $(TESTED) check
+	@tests/run
+
+check-unit:			## run the tests that need no guest
+	@scripts/setup build check
+	@tests/run --only '^(lint|unit)/'
+
+shell:				## a shell in a guest running KERNEL=
+	@scripts/setup build guest $(KERNEL)
+	@$(SUBMAKE) kmod pathprof mssab
+	@scripts/guest --kernel $(KERNEL) --shell
+
+bench-window:			## measure small windows, stock and treated
+	@scripts/setup build guest $(KERNEL)
+	@$(SUBMAKE) kmod pathprof mssab
+	@tests/bench/window --kernel $(KERNEL)
+
+load: module			## load the module into this machine's kernel
+	insmod build/kmod/$(RELEASE)/mssfrac.ko
+
+unload:				## take the module out again
+	rmmod mssfrac
+
+install: all			## install to PREFIX= (/usr/local)
+	@scripts/install --prefix $(PREFIX) --destdir "$(DESTDIR)"
+
+uninstall:			## remove what install put there
+	@scripts/install --remove --prefix $(PREFIX) --destdir "$(DESTDIR)"
+
+clean:				## remove what was built; keep guest kernels
+	@rm -rf $(filter-out $(BUILD)/kernels $(BUILD)/venv,$(wildcard $(BUILD)/*))
+
+help:				## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
+
+.PHONY: all module kmod pathprof mssab docs tools demo check check-unit \
+	shell bench-window load unload install uninstall clean help

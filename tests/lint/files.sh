@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the lint scripts share: which files are ours, and KTAP.  Sourced.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
+
+# sources: every file of the tree that git does not ignore.  A tree without
+# git (a release archive) is all ours except build/.
+sources() {
+	{
+		git ls-files --cached --others --exclude-standard 2>/dev/null ||
+			find . -path ./build -prune -o -type f -printf '%P\n'
+	} | while IFS= read -r file; do
+		[ -f "$file" ] && printf '%s\n' "$file"
+	done | sort
+}
+
+# scripts INTERPRETER EXTENSION: sources of that language.
+scripts() {
+	sources | while IFS= read -r file; do
+		case $file in
+		*."$2") echo "$file" ;;
+		*.*) ;;
+		*) head -n 1 "$file" | grep -q -a "^#!.*$1" && echo "$file" ;;
+		esac
+	done
+}
+
+lint_n=0
+lint_bad=0
+lint_plan=0
+
+plan() {
+	lint_plan=$1
+	echo "KTAP version 1"
+	echo "1..$1"
+}
+
+# verdict NAME FINDINGS: ok if there are none; else they are shown.
+verdict() {
+	lint_n=$((lint_n + 1))
+	if [ -z "$2" ]; then
+		echo "ok $lint_n $1"
+	else
+		printf '%s\n' "$2" | sed 's/^/# /'
+		echo "not ok $lint_n $1"
+		lint_bad=1
+	fi
+}
+
+finish() {
+	[ "$lint_n" -eq "$lint_plan" ] && exit $lint_bad
+	exit 1
+}
