@@ -11,6 +11,8 @@ RELEASE := $(shell uname -r)
 TESTED  := $(shell sed -n 's/^\([0-9][^ ]*\).*/\1/p' KERNELS)
 MANPAGES = $(wildcard $(BUILD)/man/*.[1-9])
 
+CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
+
 export V
 SUBMAKE := $(MAKE) --no-print-directory $(if $(V),,-s)
 
@@ -30,8 +32,11 @@ kmod:				## build mssfrac.ko for KERNEL= (6.12)
 pathprof: tools			## build the profiler
 	@$(SUBMAKE) -C userspace/pathprof O=$(BUILD)
 
-mssab: tools			## build the load generator of the A/B runner
-	@$(SUBMAKE) -C userspace/mssab O=$(BUILD)
+mssab: tools $(BUILD)/bin/mssab-load ## build the load generator of the A/B runner
+
+$(BUILD)/bin/mssab-load: userspace/mssab/mssab-load.c
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) -o $@ $<
 
 docs: tools			## build the manual pages
 	@$(SUBMAKE) -C Documentation O=$(BUILD)

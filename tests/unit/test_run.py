@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runner must call a failure a failure: canned output of tests that
+crashed, stopped half-way, hung or did not run at all."""
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+import ktap
+import pytest
+from ktap import FAILED, PASSED, SKIPPED, Case
+
+TESTS = Path(__file__).resolve().parent.parent
+
+GOOD = "KTAP version 1\n1..2\nok 1 first\nok 2 - second\n"
+
+
+def load_runner():
+    loader = importlib.machinery.SourceFileLoader("run", str(TESTS / "run"))
+    spec = importlib.util.spec_from_loader("run", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def outcomes(output, status):
+    return [case.outcome for case in ktap.judge(output, status)]
+
+
+def why(output, status):
+    return [case.reason for case in ktap.judge(output, status)
+            if case.outcome == FAILED]
+
+
+def test_good():
+    assert outcomes(GOOD, 0) == [PASSED, PASSED]
+
+
+def test_remarks_between_cases_do_not_count():
+    noisy = GOOD.replace("ok 2", "# ok 7 is no case\nnoise not ok 3\nok 2")
+    assert outcomes(noisy, 0) == [PASSED, PASSED]
+
+
+@pytest.mark.parametrize("output, status, reason", [
+    (GOOD, None, "did not end"),
+    (GOOD, 124, "ran into its time limit"),
+    (GOOD, 139, "unexpected exit status 139"),
+    (GOOD, 2, "unexpected exit status 2"),
+    (GOOD, 4, "unexpected exit status 4"),
+    (GOOD, 1, "exit status 1 although no case failed"),
+    (GOOD.replace("1..2", "1..3"), 0, "planned 3 cases, reported 2"),
+    (GOOD.replace("1..2", "1..1"), 0, "planned 1 cases, reported 2"),
+    (GOOD.replace("1..2\n", ""), 0, "no plan"),
+    (GOOD + "1..2\n", 0, "two plans"),
+    (GOOD.replace("ok 2", "ok 1"), 0, "case 1 is out of order"),
+    (GOOD + "Bail out! no memory\n", 0, "Bail out! no memory"),
+    ("1..0\n", 0, "planned no case"),
+    ("", 0, "no plan"),
+    ("", 4, "skipped without a reason"),
+])
+def test_whole_test_fails(output, status, reason):
+    assert reason in why(output, status)
+
+
+def test_failed_case():
+    assert outcomes(GOOD.replace("ok 2", "not ok 2"), 1) == [PASSED, FAILED]
+
+
+def test_failed_case_with_good_status():
+    bad = GOOD.replace("ok 2", "not ok 2")
+    assert "exit status 0 although a case failed" in why(bad, 0)
+
+
+def test_skips_need_a_reason():
+    skip = "1..1\nok 1 deep # SKIP no tracefs\n"
+    assert ktap.judge(skip, 0) == [Case("deep", SKIPPED, "no tracefs")]
+    assert outcomes("1..1\nok 1 deep # SKIP\n", 0) == [FAILED]
+    whole = ktap.judge("1..0 # SKIP no BTF\n", 4)
+    assert whole == [Case("(whole test)", SKIPPED, "no BTF")]
+
+
+def in_guest(*sections):
+    return "".join(f"# begin {name}\n{text}\n# end {name} {rest}\n"
+                   if rest else f"# begin {name}\n{text}"
+                   for name, text, rest in sections)
+
+
+def failed_tests(verdict):
+    return {name for name, cases in verdict.items()
+            if any(case.outcome == FAILED for case in cases)}
+
+
+def test_guest_good():
+    text = in_guest(("test_a.sh", GOOD, "status=0 seconds=3"),
+                    ("test_b.sh", GOOD, "status=0 seconds=4"))
+    verdict = ktap.judge_guest(text, 0, ["test_a.sh", "test_b.sh"])
+    assert not failed_tests(verdict)
+    assert ktap.sections(text)["test_b.sh"].seconds == 4
+
+
+def test_guest_crash_in_the_middle():
+    text = in_guest(("test_a.sh", GOOD, "status=0 seconds=3"),
+                    ("test_b.sh", "KTAP version 1\n1..9\nok 1 x\n", ""))
+    verdict = ktap.judge_guest(text, 125, ["test_a.sh", "test_b.sh",
+                                           "test_c.sh"])
+    assert failed_tests(verdict) == {"test_b.sh", "test_c.sh", "kernel"}
+    assert verdict["test_c.sh"][0].reason == "did not run"
+    assert verdict["kernel"][0].reason == "the guest died"
+
+
+@pytest.mark.parametrize("status", [1, 2, 124, 125, 130])
+def test_guest_verdict_counts_when_all_scripts_passed(status):
+    text = in_guest(("test_a.sh", GOOD, "status=0 seconds=3"))
+    verdict = ktap.judge_guest(text, status, ["test_a.sh"])
+    assert failed_tests(verdict) == {"kernel"}
+
+
+def test_guest_script_left_something_behind():
+    text = in_guest(("test_a.sh", GOOD,
+                     "status=0 seconds=3 left=namespace x;"))
+    verdict = ktap.judge_guest(text, 0, ["test_a.sh"])
+    assert failed_tests(verdict) == {"test_a.sh"}
+
+
+def test_guest_cannot_claim_another_end():
+    text = "# begin test_a.sh\n1..1\nok 1 x\n# end test_b.sh status=0 seconds=1\n"
+    verdict = ktap.judge_guest(text, 0, ["test_a.sh", "test_b.sh"])
+    assert failed_tests(verdict) == {"test_a.sh", "test_b.sh"}
+
+
+def test_report_counts_and_closes(capsys):
+    report = load_runner().Report()
+    report.add("a", [Case("x", PASSED), Case("y", SKIPPED, "no tracefs")])
+    assert report.close() == 0
+    assert capsys.readouterr().out.endswith("1 passed, 0 failed, 1 skipped\n")
+    report.add("b", [Case("z", FAILED, "broke")], "its output\n")
+    assert report.close() == 1
+    printed = capsys.readouterr().out
+    assert "| its output" in printed and "broke" in printed
+    assert printed.endswith("1 passed, 1 failed, 1 skipped\n")
+
+
+def test_nothing_ran_is_a_failure(capsys):
+    run = load_runner()
+    assert run.Report().close() == 1
+    only_skips = run.Report()
+    only_skips.add("a", [Case("x", SKIPPED, "why")])
+    assert only_skips.close() == 1
+    silent = run.Report()
+    silent.add("a", [])
+    assert silent.close() == 1
+
+
+def test_warnings_and_status_of_builds():
+    run = load_runner()
+
+    def outcome(text, status):
+        return run.one_case("x", text, status, run.WARNING)[0].outcome
+
+    assert outcome("  CC main.o\n", 0) == PASSED
+    assert outcome("main.c:3:1: warning: unused\n", 0) == FAILED
+    assert outcome("WARNING: modpost: missing\n", 0) == FAILED
+    assert outcome("", 2) == FAILED
+
+
+def test_pytest_without_results(tmp_path):
+    run = load_runner()
+    cases = run.pytest_cases(tmp_path / "none.xml", 3)
+    assert [case.outcome for case in cases] == [FAILED]
