@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The only place that knows kernel versions.  The rest is written for the
+ * newest kernel; each entry names the release, the upstream change and when
+ * it can go.
+ */
+#ifndef MSSFRAC_COMPAT_H
+#define MSSFRAC_COMPAT_H
+
+#include <linux/ftrace.h>
+#include <linux/version.h>
+#include <net/net_namespace.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "mssfrac needs Linux 6.1 or newer"
+#endif
+
+/* hook.c steps over the function's ftrace call by its length. */
+#if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
+#error "mssfrac needs x86-64 with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
+#endif
+#if !defined(CONFIG_KPROBES)
+#error "mssfrac needs CONFIG_KPROBES to find the functions it diverts"
+#endif
+
+/*
+ * 6.12, commit 6ac8dd2ce0b7 ("sysctl: Remove check for sentinel element"):
+ * tables are sized by a count, no longer ended by an empty entry.  An empty
+ * entry after the count does no harm.  The function with the count is there
+ * from 6.6, commit 95d4977876ba ("sysctl: Add size to register_net_sysctl").
+ * Goes when the minimum is 6.6.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define register_net_sysctl_sz(net, path, table, size)	\
+	register_net_sysctl(net, path, table)
+#endif
+
+/*
+ * 6.2, commit 94d095ffa0e1 ("ftrace: abstract DYNAMIC_FTRACE_WITH_ARGS
+ * accesses") renamed the setter.  Goes when the minimum is 6.2.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define ftrace_regs_set_instruction_pointer(fregs, ip)	\
+	ftrace_instruction_pointer_set(fregs, ip)
+#endif
+
+#endif /* MSSFRAC_COMPAT_H */

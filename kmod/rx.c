@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receiver policy: how much of the free buffer to offer.  Counts what the
+ * kernel's choice leaves unoffered for alignment, and in the treated arm
+ * offers windows in steps of rcv_mss/N (window.h).  Never changes what the
+ * buffer may hold, and never takes back what was offered: the kernel's
+ * tcp_select_window() keeps the right edge.
+ */
+#include "mssfrac.h"
+#include "window.h"
+
+/* Bytes the kernel would be ready to queue, before any rounding. */
+static u32 offerable(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	int space = tcp_space(sk);
+
+	space = min_t(int, space, tp->rcv_ssthresh);
+	space = min_t(int, space, tp->window_clamp);
+	/* What the header field can say. */
+	return clamp_t(int, space, 0, U16_MAX << tp->rx_opt.rcv_wscale);
+}
+
+static void count_segments(const struct sock *sk, struct mssfrac_conn *conn,
+			   struct mssfrac_net *mn)
+{
+	mssfrac_add(mn, conn->arm, rx_segments,
+		    mssfrac_conn_growth(tcp_sk(sk)->data_segs_in,
+					&conn->rx_last_segs));
+}
+
+/* @stock: what the kernel would offer.  Socket lock held. */
+u32 mssfrac_rx_window(struct sock *sk, u32 stock)
+{
+	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_net *mn;
+	u32 space, offer = stock;
+
+	if (!conn)
+		return stock;
+	mn = mssfrac_net(sock_net(sk));
+	count_segments(sk, conn, mn);
+	if (!stock)
+		return 0;
+
+	space = offerable(sk);
+	/* With window scaling the kernel does not round to segments. */
+	if (conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
+		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
+				      inet_csk(sk)->icsk_ack.rcv_mss,
+				      READ_ONCE(mn->set.rx_frac),
+				      READ_ONCE(mn->set.seg_max));
+
+	mssfrac_add(mn, conn->arm, rx_windows, 1);
+	mssfrac_add(mn, conn->arm, rx_bytes_available, max(space, offer));
+	mssfrac_add(mn, conn->arm, rx_bytes_advertised, offer);
+	if (space > offer)
+		mssfrac_add(mn, conn->arm, rx_bytes_lost, space - offer);
+	if (offer > stock)
+		mssfrac_add(mn, conn->arm, rx_raised, 1);
+	return offer;
+}
+
+void mssfrac_rx_close(struct sock *sk, struct mssfrac_conn *conn)
+{
+	count_segments(sk, conn, mssfrac_net(sock_net(sk)));
+}

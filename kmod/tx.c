@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sender policy, under any congestion control: which segment size fills the
+ * peer's window.  It only ever lowers what tcp_current_mss() returns; the
+ * socket's own fields stay as the kernel left them, so taking the policy away
+ * is stock behaviour at the next call.
+ *
+ * Windows of one segment and more.  Whether whole segments waste a window
+ * depends on more than its size (how many segments one transmit chunk holds,
+ * delayed acknowledgements, deferral), so nothing is assumed:
+ *
+ *   WATCH   stock segments; measure bytes delivered per second over an epoch
+ *           of round trips that all ended because of the peer's window.  If
+ *           part of the window went unused, and another size would use it:
+ *   SETTLE  switch, and let data pass that was cut for the old size.
+ *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait twice
+ *           as long before the next trial.
+ *   KEEP    go on, and on measuring: back to WATCH as soon as the gain is
+ *           gone, the window moves, or the congestion window takes over.
+ *
+ * Windows below one segment.  With nothing in flight stock Linux sends one
+ * window per max(RTO, 200 ms) (tcp_check_probe_timer).  A connection that has
+ * stalled once like that is not left waiting again: segments of half the
+ * window, as long as it is below one segment.
+ *
+ * Round trips are told by sequence numbers, as in tcp_rcv_rtt_measure_ts's
+ * sender counterpart in tcp_cdg.c and tcp_vegas.c: one ends when all that was
+ * in flight at its start is acknowledged.
+ */
+#include <linux/math64.h>
+
+#include "mssfrac.h"
+#include "window.h"
+
+/* Round trips to measure for one verdict, and the least time they take. */
+#define EPOCH_ROUNDS	4
+#define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
+/* Old cuts leave the queue within a few round trips; then judge anyway. */
+#define SETTLE_ROUNDS	64
+/* A trial is kept if it delivers at least 1/64 more than stock did... */
+#define GAIN_SHIFT	6
+/* ...and only held where stock left at least 1/32 of the window unused. */
+#define WASTE_SHIFT	5
+/* Round trips from a failed trial to the next; doubles up to the maximum. */
+#define BACKOFF_MIN	64
+#define BACKOFF_MAX	8192
+/* Half of TCP_RTO_MIN: waiting longer than this is a stall, not a read. */
+#define STALL_US	(100 * USEC_PER_MSEC)
+
+static void epoch_start(const struct tcp_sock *tp, struct mssfrac_tx *tx)
+{
+	tx->epoch_rounds = 0;
+	tx->epoch_bytes = 0;
+	tx->epoch_wnd = 0;
+	tx->epoch_start = tp->tcp_mstamp;
+}
+
+static void enter(const struct tcp_sock *tp, struct mssfrac_tx *tx, u8 phase,
+		  u32 seg)
+{
+	tx->phase = phase;
+	tx->seg = seg;
+	epoch_start(tp, tx);
+}
+
+/* Bytes per second over the epoch; 0 while it is too short to tell. */
+static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
+{
+	u64 us = tp->tcp_mstamp - tx->epoch_start;
+
+	if (tx->epoch_rounds < EPOCH_ROUNDS || us < EPOCH_MIN_US)
+		return 0;
+	return div64_u64(tx->epoch_bytes * USEC_PER_SEC, us);
+}
+
+/* The size for the epoch's window; @mss where that gains nothing. */
+static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
+			  const struct mssfrac_settings *set)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 mss = tp->mss_cache;
+	u32 window = tx->epoch_wnd;
+	u32 seg;
+
+	if (window < mss || window > tp->max_window)
+		return mss;
+	seg = mssfrac_segment(window, mss, READ_ONCE(set->tx_frac),
+			      READ_ONCE(set->seg_max));
+	/* The congestion window counts segments: it must hold them all. */
+	if ((u64)seg * tcp_snd_cwnd(tp) < window)
+		return mss;
+	return seg;
+}
+
+/* Did stock segments leave part of the window unused at this rate? */
+static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
+		   u64 rate)
+{
+	u64 used = div_u64(rate * tcp_min_rtt(tp), USEC_PER_SEC);
+
+	return used < tx->epoch_wnd - (tx->epoch_wnd >> WASTE_SHIFT);
+}
+
+static bool state_open(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
+}
+
+static void back_to_stock(struct mssfrac_net *mn, struct mssfrac_conn *conn,
+			  const struct tcp_sock *tp)
+{
+	struct mssfrac_tx *tx = &conn->tx;
+
+	tx->backoff = clamp_t(u32, tx->backoff * 2, BACKOFF_MIN, BACKOFF_MAX);
+	tx->wait = tx->backoff;
+	mssfrac_add(mn, conn->arm, tx_reverted, 1);
+	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+}
+
+/* A round trip ended that the peer's window limited. */
+static void judge(struct sock *sk, struct mssfrac_conn *conn,
+		  struct mssfrac_net *mn)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+	u64 rate = epoch_rate(tp, tx);
+	u32 seg;
+
+	if (tx->wait)
+		tx->wait--;
+
+	switch (tx->phase) {
+	case MSSFRAC_TX_WATCH:
+		if (!rate)
+			return;
+		seg = wanted_segment(sk, tx, &mn->set);
+		if (seg < tp->mss_cache && !tx->wait && wastes(tp, tx, rate)) {
+			tx->base_rate = rate;
+			tx->settle_seq = tp->write_seq;
+			mssfrac_add(mn, conn->arm, tx_trials, 1);
+			enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
+		} else {
+			epoch_start(tp, tx);
+		}
+		break;
+	case MSSFRAC_TX_SETTLE:
+		if (!before(tp->snd_una, tx->settle_seq) ||
+		    tx->epoch_rounds >= SETTLE_ROUNDS)
+			enter(tp, tx, MSSFRAC_TX_TRIAL, tx->seg);
+		break;
+	case MSSFRAC_TX_TRIAL:
+		if (!rate)
+			return;
+		if (rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
+			back_to_stock(mn, conn, tp);
+			return;
+		}
+		mssfrac_add(mn, conn->arm, tx_kept, 1);
+		enter(tp, tx, MSSFRAC_TX_KEEP, tx->seg);
+		break;
+	case MSSFRAC_TX_KEEP:
+		if (!rate)
+			return;
+		if (rate < tx->base_rate) {
+			back_to_stock(mn, conn, tp);
+			return;
+		}
+		tx->backoff = 0;
+		seg = wanted_segment(sk, tx, &mn->set);
+		if (seg != tx->seg)
+			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		else
+			epoch_start(tp, tx);
+		break;
+	}
+}
+
+static void count_segments(const struct tcp_sock *tp,
+			   struct mssfrac_conn *conn, struct mssfrac_net *mn)
+{
+	mssfrac_add(mn, conn->arm, tx_segments,
+		    mssfrac_conn_growth(tp->data_segs_out,
+					&conn->tx.last_segs));
+}
+
+static void round_done(struct sock *sk, struct mssfrac_conn *conn,
+		       struct mssfrac_net *mn)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 acked = tp->snd_una - tx->last_una;
+	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
+		       tcp_send_head(sk) && state_open(sk);
+
+	count_segments(tp, conn, mn);
+	if (!limited || !acked) {
+		/* Smaller segments would cost a congestion window its bytes. */
+		if (tx->seg && (u64)tx->seg * tcp_snd_cwnd(tp) < tx->round_wnd)
+			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		else
+			epoch_start(tp, tx);
+		return;
+	}
+
+	mssfrac_add(mn, conn->arm, tx_rounds, 1);
+	mssfrac_add(mn, conn->arm, tx_bytes_available,
+		    max(tx->round_wnd, acked));
+	mssfrac_add(mn, conn->arm, tx_bytes_used, acked);
+	if (acked < tx->round_wnd)
+		mssfrac_add(mn, conn->arm, tx_bytes_lost,
+			    tx->round_wnd - acked);
+
+	tx->epoch_rounds++;
+	tx->epoch_bytes += acked;
+	tx->epoch_wnd = max(tx->epoch_wnd, tx->round_wnd);
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(mn->set.tx_frac))
+		judge(sk, conn, mn);
+	else
+		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+}
+
+/*
+ * Called before the kernel sends: what this call lets out is in flight only
+ * at the next one, so a round trip gets its end then.
+ */
+static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn,
+			 struct mssfrac_net *mn)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+
+	tx->round_wnd = max(tx->round_wnd, tp->snd_wnd);
+	if (!tx->round_open) {
+		tx->round_end = tp->snd_nxt;
+		tx->round_open = tx->round_end != tx->last_una;
+	}
+	if (!tx->round_open || before(tp->snd_una, tx->round_end))
+		return;
+	round_done(sk, conn, mn);
+	tx->last_una = tp->snd_una;
+	tx->round_wnd = tp->snd_wnd;
+	tx->round_open = 0;
+}
+
+/*
+ * The size for a window below one segment, 0 to leave it to the kernel.  The
+ * size stays while it fits, so that the offers between two reads, smaller by
+ * what is unread, do not cut ever smaller segments.
+ */
+static u32 unstall(struct sock *sk, struct mssfrac_conn *conn,
+		   struct mssfrac_net *mn, u32 mss)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 frac = READ_ONCE(mn->set.tx_frac);
+	u32 seg;
+
+	if (tp->snd_wnd >= mss) {
+		tx->stalled = 0;
+		tx->small_seg = 0;
+		return 0;
+	}
+	if (tp->packets_out || !tcp_send_head(sk)) {
+		tx->stalled = 0;
+	} else if (!tx->stalled) {
+		tx->stalled = 1;
+		tx->stall_start = tp->tcp_mstamp;
+	} else if (tp->tcp_mstamp - tx->stall_start >= STALL_US) {
+		tx->eager = 1;
+	}
+	if (!tx->eager)
+		return 0;
+
+	seg = mssfrac_segment(tp->snd_wnd, mss, frac, 2);
+	if (seg == mss)
+		return 0;
+	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
+		tx->small_seg = seg;
+		mssfrac_add(mn, conn->arm, tx_unstalled, 1);
+	}
+	return tx->small_seg;
+}
+
+/* @stock: the kernel's segment size now.  Socket lock held. */
+u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
+{
+	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_net *mn;
+	struct mssfrac_tx *tx;
+	u32 seg = 0;
+
+	if (!conn)
+		return stock;
+	mn = mssfrac_net(sock_net(sk));
+	tx = &conn->tx;
+
+	/*
+	 * A new path MTU: the caller may be looking for segments that no
+	 * longer fit the path (tcp_simple_retransmit) and must see the truth.
+	 */
+	if (tx->mss_cache != tp->mss_cache) {
+		tx->mss_cache = tp->mss_cache;
+		tx->backoff = 0;
+		tx->wait = 0;
+		tx->small_seg = 0;
+		tx->last_una = tp->snd_una;
+		tx->round_open = 0;
+		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		return stock;
+	}
+
+	watch_rounds(sk, conn, mn);
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(mn->set.tx_frac)) {
+		seg = unstall(sk, conn, mn, stock);
+		if (!seg && state_open(sk))
+			seg = tx->seg;
+	}
+	return seg && seg < stock ? seg : stock;
+}
+
+void mssfrac_tx_close(struct sock *sk, struct mssfrac_conn *conn)
+{
+	count_segments(tcp_sk(sk), conn, mssfrac_net(sock_net(sk)));
+}

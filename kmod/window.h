@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Fractional-MSS window arithmetic: pure functions of their arguments, so that
+ * the unit tests compile them in user space.  All sizes are bytes of payload
+ * unless said; nothing here reads a socket, a clock or a setting.
+ *
+ * Sources: Feng et al., "Optimizing 10-Gigabit Ethernet for Networks of
+ * Workstations, Clusters, and Grids" (SC2003), section 3.5.1, for the loss and
+ * the proposal; RFC 9293 section 3.8.6.2 for silly-window avoidance.
+ */
+#ifndef MSSFRAC_WINDOW_H
+#define MSSFRAC_WINDOW_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#endif
+
+#define MSSFRAC_MAX_FRAC	64	/* finest step: MSS/64 */
+#define MSSFRAC_MIN_SEG		536	/* bytes; RFC 9293 default send MSS */
+
+/* The part of @window that whole segments of @mss fill. */
+static inline u32 mssfrac_whole_segments(u32 window, u32 mss)
+{
+	return mss ? window - window % mss : 0;
+}
+
+/* The step MSS/N; at least one byte. */
+static inline u32 mssfrac_step(u32 mss, u32 frac)
+{
+	u32 step = frac ? mss / frac : mss;
+
+	return step ? step : 1;
+}
+
+/*
+ * Receiver: the window to offer instead of @stock.
+ * @space:   bytes the kernel would be ready to queue (already clamped)
+ * @current: right edge still on offer, bytes beyond rcv_nxt
+ * @mss:     estimate of the sender's segment size
+ *
+ * Steps of MSS/N instead of whole segments, with the kernel's own hysteresis
+ * (keep the offer until a whole step more fits).  Never below @stock, so a
+ * kernel that offers more keeps its word, and a zero window stays zero: when
+ * to close and when to reopen the window is the kernel's decision.
+ */
+static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
+				u32 mss, u32 frac, u32 seg_max)
+{
+	u32 step, offer;
+
+	if (!stock || !frac || !mss || space / mss > seg_max)
+		return stock;
+
+	step = mssfrac_step(mss, frac);
+	offer = current_offer;
+	if (offer + step <= space || offer > space)
+		offer = space - space % step;
+
+	return offer > stock ? offer : stock;
+}
+
+/*
+ * Sender: the segment size that lets a whole, even number of segments fill
+ * @window; @mss itself where that gains nothing.
+ *
+ * Even, because a receiver that acknowledges every second segment leaves the
+ * last of an odd count waiting (RFC 1122 section 4.2.3.2, RFC 5681 section
+ * 4.2).  The size is a multiple of MSS/N, which keeps it still while the window
+ * moves by a few bytes.
+ *
+ * Windows below one MSS: with nothing in flight the kernel sends one window
+ * per max(RTO, 200 ms) there, so the step does not apply; two segments fill
+ * the window as long as each holds MSSFRAC_MIN_SEG bytes.
+ */
+static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
+{
+	u32 count, units, seg;
+
+	if (!frac || mss <= MSSFRAC_MIN_SEG || window < MSSFRAC_MIN_SEG)
+		return mss;
+
+	if (window < mss)
+		return window >= 2 * MSSFRAC_MIN_SEG ? window / 2 : window;
+
+	count = (window + mss - 1) / mss;
+	if (count > seg_max)
+		return mss;
+	count += count & 1;
+
+	/* seg = units * MSS/N, without losing the fraction of the step. */
+	units = (u32)((u64)(window / count) * frac / mss);
+	seg = (u32)((u64)units * mss / frac);
+	if (seg < MSSFRAC_MIN_SEG || seg >= mss)
+		return mss;
+
+	/* Worth it only if more of the window is filled than by whole MSS. */
+	if (count * seg <= mssfrac_whole_segments(window, mss))
+		return mss;
+	return seg;
+}
+
+#endif /* MSSFRAC_WINDOW_H */
