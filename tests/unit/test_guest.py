@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest harness must not call a broken guest good: its verdicts on
+guests that ended in every way, played by a shell script, and its clean-up."""
+import argparse
+import importlib.machinery
+import importlib.util
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/guest"
+LOG = "[0.0] Linux version 6.1.0\n[1.0] fine\n"
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("guest", str(SCRIPT))
+    spec = importlib.util.spec_from_loader("guest", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def verdict(tmp_path, monkeypatch, status=None, log=None, last="", timeout=20):
+    """Exit status of the harness for a guest that leaves these files."""
+    guest = load()
+    if status is not None:
+        (tmp_path / "status").write_text(status)
+    if log is not None:
+        (tmp_path / "dmesg").write_text(log)
+    monkeypatch.setattr(guest, "vng_command",
+                        lambda *_: ["sh", "-c", f"echo output; {last}"])
+    args = argparse.Namespace(timeout=timeout, rwdir=[])
+    handlers = {s: signal.getsignal(s) for s in (signal.SIGTERM,
+                                                 signal.SIGINT)}
+    try:
+        return guest.run_in(args, Path("vmlinuz-6.1"), tmp_path)
+    except SystemExit as end:
+        return end.code
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("wanted, status, log", [
+    (0, "rc 0\nend\n", LOG),
+    (7, "rc 7\nend\n", LOG),
+    (125, None, LOG),                   # died before the command ended
+    (125, "rc 0\n", LOG),               # died before the end marker
+    (125, "", LOG),
+    (125, "rc 0\nend\n", None),         # no log to judge
+    (125, "rc 0\nend\n", "[9.0] the start is lost\n"),
+    (1, "rc 0\nend\n", LOG + "[2.0] BUG: kernel NULL pointer\n"),
+    (1, "rc 0\nend\n", LOG + "[2.0] BUG kmalloc-64: Redzone overwritten\n"),
+    (1, "rc 0\nend\n", LOG + "[2.0] WARNING: CPU: 0 PID: 1 at net/x.c:3\n"),
+    (1, "rc 0\nend\n", LOG + "[2.0] refcount_t: underflow\n"),
+    (1, "rc 0\nend\n", LOG + "[2.0] rcu: INFO: rcu_sched stalls\n"),
+    (7, "rc 7\nend\n", LOG + "[2.0] Oops: 0000\n"),
+    (0, "rc 0\nend\n", LOG + "[2.0] clocksource: WARNING: unstable\n"),
+])
+def test_verdict(tmp_path, monkeypatch, wanted, status, log):
+    assert verdict(tmp_path, monkeypatch, status, log) == wanted
+
+
+def test_hang_is_ended_and_reported(tmp_path, monkeypatch):
+    assert verdict(tmp_path, monkeypatch, None, LOG, "sleep 1000",
+                   timeout=1) == 124
+
+
+def test_done_but_would_not_end(tmp_path, monkeypatch):
+    """The marker is there and the log is clean: that is a verdict."""
+    assert verdict(tmp_path, monkeypatch, "rc 0\nend\n", LOG, "sleep 1000",
+                   timeout=1) == 0
+
+
+def test_grandchildren_do_not_outlive_the_harness(tmp_path):
+    """SIGTERM ends and reaps the emulator, a child of a child."""
+    program = f"""
+import importlib.machinery, importlib.util, argparse, signal, sys
+from pathlib import Path
+loader = importlib.machinery.SourceFileLoader("guest", {str(SCRIPT)!r})
+guest = importlib.util.module_from_spec(
+    importlib.util.spec_from_loader("guest", loader))
+loader.exec_module(guest)
+guest.adopt_orphans()
+guest.vng_command = lambda *_: ["sh", "-c", "sh -c 'echo $$; sleep 1000' & wait"]
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+guest.run_in(argparse.Namespace(timeout=100, rwdir=[]), Path("x"),
+             Path({str(tmp_path)!r}))
+"""
+    harness = subprocess.Popen([sys.executable, "-c", program],
+                               stdout=subprocess.PIPE, text=True)
+    grandchild = int(harness.stdout.readline())
+    harness.terminate()
+    assert harness.wait(20) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(grandchild, 0)
+
+
+def run_script(*words):
+    return subprocess.run([str(SCRIPT), *words], capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("words, status, message", [
+    ([], 2, "no command given"),
+    (["-k", "9.99", "--", "true"], 2, "no kernel image for 9.99"),
+    (["-k", "./none", "--", "true"], 2, "no kernel image at ./none"),
+])
+def test_usage_is_one_clear_sentence(words, status, message):
+    done = run_script(*words)
+    assert done.returncode == status
+    assert message in done.stderr.splitlines()[-1]
+
+
+def test_path_that_virtme_refuses(tmp_path):
+    with pytest.raises(SystemExit) as end:
+        load().refuse_paths(tmp_path / "my tree")
+    assert end.value.code == 3
+
+
+def test_command_reaches_the_guest_quoted():
+    guest = load()
+    script = guest.IN_GUEST.format(share="s", top="t", mode="fast",
+                                   command=shlex.join(["echo", "a  'b'"]))
+    assert """echo 'a  '"'"'b'"'"''""" in script
