@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of packets in flight: a fixed, set-associative array keyed by the
+ * packet's address and direction.  A packet is found again from any CPU and
+ * context, across queues and migrations, with one cache line of compares and
+ * no allocation.  A key's lowest bits are flags (addresses are aligned):
+ * KEY_TX tells directions apart, because over loopback and veth the receiver
+ * works on a packet before the sender's driver call has returned; KEY_BUSY
+ * marks an entry somebody is writing.
+ */
+#ifndef PATHPROF_FLIGHT_BPF_H
+#define PATHPROF_FLIGHT_BPF_H
+
+#include "compat.bpf.h"
+#include "pathprof.h"
+
+#define KEY_TX		1ULL
+#define KEY_BUSY	2ULL
+#define NO_FLIGHT	0xffffffffU
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FLIGHTS);
+	__type(key, __u32);
+	__type(value, struct flight);
+} flights SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, PATH_PATHS);
+	__type(key, struct path_key);
+	__type(value, struct path_value);
+} paths SEC(".maps");
+
+struct counts {
+	__u64 ends[PATHPROF_END_MAX];
+	__u64 counters[PATHPROF_COUNTER_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+/* The keys of `flights`, apart so that a search touches one cache line. */
+__u64 flight_keys[FLIGHTS] __attribute__((aligned(64)));
+/* Entries in use: while 0, hooks of unsampled packets end at once. */
+__s64 flights_active;
+
+static __always_inline bool flights_any(void)
+{
+	return READ_ONCE(flights_active) > 0;
+}
+
+static const struct path_value zero_path;
+
+#define STAGE_BIT_WORK	0
+#define STAGE_BIT_END	0
+#define STAGE_BIT_WAIT	1
+#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) \
+	| ((__u64)STAGE_BIT_##kind << id)
+#define WAIT_STAGES	(0ULL PATHPROF_STAGES(STAGE))
+static const __u64 wait_stages = WAIT_STAGES;
+#undef STAGE
+
+static __always_inline bool stage_waits(__u8 stage)
+{
+	return wait_stages >> (stage & 63) & 1;
+}
+
+/* Atomic, as a softirq may interrupt the same sum in process context. */
+static __always_inline void count(enum pathprof_counter id)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+
+	if (c)
+		__sync_fetch_and_add(&c->counters[id], 1);
+}
+
+static __always_inline void count_end(__u32 end)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+
+	if (c)
+		__sync_fetch_and_add(&c->ends[end & (PATHPROF_END_MAX - 1)], 1);
+}
+
+static __always_inline __u32 flight_set(__u64 key)
+{
+	/* Drop KEY_TX, so that both directions share a line. */
+	__u64 h = (key >> 6) * 0x9e3779b97f4a7c15ULL;
+
+	return (h >> 40 & (FLIGHT_SETS - 1)) * FLIGHT_WAYS;
+}
+
+/* Find and lock; NO_FLIGHT if the packet is not followed. */
+static __noinline __u32 flight_lock(__u64 key)
+{
+	__u32 set = flight_set(key);
+	__u32 i;
+
+	for (i = 0; i < FLIGHT_WAYS; i++) {
+		__u32 at = (set + i) & (FLIGHTS - 1);
+
+		if (READ_ONCE(flight_keys[at]) != key)
+			continue;
+		if (__sync_val_compare_and_swap(&flight_keys[at], key,
+						key | KEY_BUSY) == key)
+			return at;
+	}
+	return NO_FLIGHT;
+}
+
+static __always_inline void flight_unlock(__u32 at, __u64 key)
+{
+	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], key);
+}
+
+static __always_inline void flight_release(__u32 at)
+{
+	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], 0);
+	__sync_fetch_and_add(&flights_active, -1);
+}
+
+/* Add a stage to a locked flight; time since the last one is billed to it. */
+static __noinline int flight_mark(struct flight *f, __u32 stage, __u64 now)
+{
+	__u32 n;
+
+	/* The verifier checks this function on its own account. */
+	if (!f)
+		return 0;
+	n = f->path.n;
+	if (n && n <= PATH_STAGES) {
+		f->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - f->last_ns;
+		/* One stage hit repeatedly, as by short reads, stays one. */
+		if (f->path.stages[(n - 1) & (PATH_STAGES - 1)] == stage) {
+			f->last_ns = now;
+			return 0;
+		}
+	}
+	f->last_ns = now;
+	if (n >= PATH_STAGES) {
+		f->path.flags |= PF_CUT;
+		return 0;
+	}
+	f->path.stages[n & (PATH_STAGES - 1)] = stage;
+	f->path.n = n + 1;
+	return 0;
+}
+
+static __always_inline __u8 flight_last(const struct flight *f)
+{
+	return f->path.stages[(f->path.n - 1) & (PATH_STAGES - 1)];
+}
+
+static __always_inline __u32 log2_u64(__u64 v)
+{
+	__u32 r = 0;
+
+	if (v >> 32) { v >>= 32; r += 32; }
+	if (v >> 16) { v >>= 16; r += 16; }
+	if (v >> 8) { v >>= 8; r += 8; }
+	if (v >> 4) { v >>= 4; r += 4; }
+	if (v >> 2) { v >>= 2; r += 2; }
+	if (v >> 1) r += 1;
+	return r < HIST_BUCKETS ? r : HIST_BUCKETS - 1;
+}
+
+/* Add a locked flight to its path's sums.  The caller frees the entry. */
+static __noinline int flight_sum(struct flight *f, __u32 end)
+{
+	struct path_value *v;
+	__u64 work = 0, wait = 0;
+	__u32 i;
+
+	if (!f)
+		return 0;
+	f->path.end = end;
+	v = bpf_map_lookup_elem(&paths, &f->path);
+	if (!v) {
+		bpf_map_update_elem(&paths, &f->path, &zero_path, BPF_NOEXIST);
+		v = bpf_map_lookup_elem(&paths, &f->path);
+		if (!v) {
+			count(CN_MAP_FULL);
+			return 0;
+		}
+	}
+	for (i = 0; i < PATH_STAGES; i++) {
+		if (i >= f->path.n)
+			break;
+		if (stage_waits(f->path.stages[i]))
+			wait += f->stage_ns[i];
+		else
+			work += f->stage_ns[i];
+		__sync_fetch_and_add(&v->stage_ns[i], f->stage_ns[i]);
+	}
+	__sync_fetch_and_add(&v->packets, 1);
+	__sync_fetch_and_add(&v->segments, f->segments);
+	__sync_fetch_and_add(&v->bytes, f->bytes);
+	__sync_fetch_and_add(&v->work_ns, work);
+	__sync_fetch_and_add(&v->wait_ns, wait);
+	i = log2_u64(work);
+	if (i < HIST_BUCKETS)
+		__sync_fetch_and_add(&v->hist[i], 1);
+	count_end(end);
+	return 0;
+}
+
+static __always_inline struct flight *flight_at(__u32 at)
+{
+	return bpf_map_lookup_elem(&flights, &at);
+}
+
+/*
+ * Make room in a full set: give up the entry that has waited longest for a
+ * reader or a busy socket.  Entries being worked on are never taken.
+ */
+static __noinline __u32 flight_evict(__u64 key)
+{
+	__u32 set = flight_set(key), victim = NO_FLIGHT, i;
+	__u64 oldest = ~0ULL, k;
+	struct flight *f;
+
+	for (i = 0; i < FLIGHT_WAYS; i++) {
+		__u32 at = (set + i) & (FLIGHTS - 1);
+
+		f = flight_at(at);
+		if (!f || f->last_ns >= oldest)
+			continue;
+		if (!stage_waits(flight_last(f)))
+			continue;
+		oldest = f->last_ns;
+		victim = at;
+	}
+	if (victim == NO_FLIGHT)
+		return NO_FLIGHT;
+	victim &= FLIGHTS - 1;
+	k = READ_ONCE(flight_keys[victim]);
+	if (!k || k & KEY_BUSY)
+		return NO_FLIGHT;
+	if (__sync_val_compare_and_swap(&flight_keys[victim], k,
+					k | KEY_BUSY) != k)
+		return NO_FLIGHT;
+	f = flight_at(victim);
+	if (f && stage_waits(flight_last(f))) {
+		flight_sum(f, END_EVICTED);
+		__sync_fetch_and_add(&flights_active, -1);
+		return victim;
+	}
+	flight_unlock(victim, k);
+	return NO_FLIGHT;
+}
+
+/* A free entry, locked; NO_FLIGHT (counted) if there is none. */
+static __noinline __u32 flight_new(__u64 key)
+{
+	__u32 set = flight_set(key), at, i;
+
+	for (i = 0; i < FLIGHT_WAYS; i++) {
+		at = (set + i) & (FLIGHTS - 1);
+		if (READ_ONCE(flight_keys[at]))
+			continue;
+		if (!__sync_val_compare_and_swap(&flight_keys[at], 0,
+						 key | KEY_BUSY))
+			goto found;
+	}
+	at = flight_evict(key);
+	if (at == NO_FLIGHT) {
+		count(CN_NO_SLOT);
+		return NO_FLIGHT;
+	}
+	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], key | KEY_BUSY);
+found:
+	__sync_fetch_and_add(&flights_active, 1);
+	return at;
+}
+
+static __always_inline void flight_init(struct flight *f, __u8 dir)
+{
+	__builtin_memset(f, 0, sizeof(*f));
+	f->path.dir = dir;
+	f->segments = 1;
+}
+
+/* A stage that only extends the path, with flags learned on the way. */
+static __noinline int follow(__u64 key, __u32 stage, __u32 flags)
+{
+	struct flight *f;
+	__u32 at;
+
+	if (!flights_any())
+		return 0;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return 0;
+	f = flight_at(at);
+	if (f) {
+		f->path.flags |= flags;
+		flight_mark(f, stage, bpf_ktime_get_ns());
+	}
+	flight_unlock(at, key);
+	return 0;
+}
+
+/* The last stage of a path. */
+static __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
+{
+	struct flight *f;
+	__u32 at;
+
+	if (!flights_any())
+		return 0;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return 0;
+	f = flight_at(at);
+	if (f) {
+		flight_mark(f, stage, bpf_ktime_get_ns());
+		flight_sum(f, end);
+	}
+	flight_release(at);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Structures that BPF programs and userspace exchange through maps.  Fixed
+ * widths and explicit padding: the path key is hashed byte by byte.
+ */
+#ifndef PATHPROF_H
+#define PATHPROF_H
+
+#include "stages.h"
+
+#define PATH_STAGES	32	/* a power of two: indices are masked */
+#define PATH_PATHS	2048	/* distinct paths before map_full counts */
+#define HIST_BUCKETS	40	/* bucket b: 2^b <= ns < 2^(b+1); 0 also 0 ns */
+#define FLIGHT_WAYS	8	/* one cache line of keys */
+#define FLIGHT_SETS	512
+#define FLIGHTS		(FLIGHT_SETS * FLIGHT_WAYS)
+#define SOCKS		1024
+#define GAPS		4096
+
+enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
+enum { KIND_WORK, KIND_WAIT, KIND_END };
+
+struct path_key {
+	__u8 stages[PATH_STAGES];
+	__u32 flags;
+	__u16 reason;		/* enum skb_drop_reason, of dropped packets */
+	__u8 n;
+	__u8 dir;
+	__u8 end;
+	__u8 family;		/* 4 or 6 */
+	__u8 pad[2];
+};
+
+struct path_value {
+	__u64 packets;
+	__u64 segments;
+	__u64 bytes;		/* payload */
+	__u64 work_ns;
+	__u64 wait_ns;
+	__u64 stage_ns[PATH_STAGES];
+	__u64 hist[HIST_BUCKETS];	/* of work_ns per packet */
+};
+
+/* One packet that is being followed. */
+struct flight {
+	struct path_key path;
+	__u64 sk;
+	__u64 last_ns;
+	__u32 bytes;
+	__u32 segments;
+	__u64 stage_ns[PATH_STAGES];
+};
+
+/*
+ * What is known of a socket while its owner works on it: the packet being
+ * received, who asked for transmission, and the packet that TCP transmits.
+ */
+struct sock_work {
+	__u64 sk;
+	__u64 rx_key;		/* packet in tcp_rcv_established() */
+	__u64 origin_ns;	/* 0: not measured */
+	__u64 xmit_ns;
+	__u64 transmit_ns;
+	__u32 bytes;
+	__u32 segments;
+	__u32 flags;
+	__u8 origin;		/* stage ids */
+	__u8 outer_origin;	/* restored when a received packet is done */
+	__u8 push;
+	__u8 xmit;
+	__u8 retrans;
+	__u8 pending;		/* TCP transmits; IP has not seen it */
+	__u8 pad[6];
+};
+/*
+ * Devices whose packets were chosen at GRO, so that the stack's entry does
+ * not draw for them a second time.  Stamped in jiffies: a device that left
+ * GRO is forgotten within moments.  Unused when every packet is followed.
+ */
+struct gro_dev {
+	__u64 dev;
+	__u64 jiffies;
+};
+
+_Static_assert(sizeof(struct path_key) == 44, "path_key layout");
+_Static_assert(sizeof(struct path_value) == 616, "path_value layout");
+_Static_assert(sizeof(struct flight) == 328, "flight layout");
+
+/*
+ * Userspace stores this in flights_active to freeze the table: hooks that
+ * still run leave it alone, whatever they add or take.
+ */
+#define FLIGHTS_FROZEN	(-(1LL << 62))
+
+/* What userspace asks for; constant while the programs are loaded. */
+struct pathprof_config {
+	__u32 sample;		/* 1 in this many packets */
+	__u16 port;		/* host order; 0: any */
+	__u8 addr_family;	/* 0: any address, 4 or 6 */
+	__u8 pad;
+	__u32 addr[4];		/* network order; IPv4 in addr[0] */
+};
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The one table of stages, and the small vocabularies that go with it (how a
+ * path ends, what a packet was, what the profiler lost), shared by the BPF
+ * programs and by userspace.  Ids are written to profile files: append only.
+ */
+#ifndef PATHPROF_STAGES_H
+#define PATHPROF_STAGES_H
+
+/*
+ * STAGE(id, symbol, name, direction, order, kind, hooks, meaning)
+ *
+ * kind: WORK   the time until the next stage is work on the packet
+ *       WAIT   the packet lies in a queue until the next stage
+ *       END    nothing follows
+ * order sorts stages along the way of a packet; hooks are program names of
+ * pathprof.bpf.c, any one of which provides the stage.
+ */
+#define PATHPROF_STAGES(STAGE) \
+STAGE(1, RX_GRO, "gro", RX, 10, WORK, "napi_gro_receive_entry", \
+      "driver hands the packet to GRO") \
+STAGE(2, RX_MERGED, "merged", RX, 20, END, "dev_gro_receive", \
+      "GRO merged it into an earlier packet") \
+STAGE(3, RX_NETIF, "netif", RX, 30, WORK, "netif_receive_skb", \
+      "packet enters the stack") \
+STAGE(4, RX_IP, "ip", RX, 40, WORK, "ip_rcv_core ip6_rcv_core", \
+      "IP header checks") \
+STAGE(5, RX_DELIVER, "local", RX, 50, WORK, "ip_local_deliver ip6_input", \
+      "routed to this host") \
+STAGE(6, RX_TCP, "tcp", RX, 60, WORK, "tcp_v4_rcv tcp_v6_rcv", \
+      "TCP looks up the socket") \
+STAGE(7, RX_BACKLOG, "backlog", RX, 70, WAIT, "tcp_add_backlog", \
+      "socket busy: waits for its owner") \
+STAGE(8, RX_DO_RCV, "do_rcv", RX, 80, WORK, "tcp_v4_do_rcv tcp_v6_do_rcv", \
+      "socket owned, processing begins") \
+STAGE(9, RX_EST, "estab", RX, 90, WORK, "tcp_probe", \
+      "established socket: header prediction") \
+STAGE(10, RX_STATE, "state", RX, 90, WORK, "tcp_rcv_state_process", \
+      "any other state: opening, closing") \
+STAGE(11, RX_VALIDATE, "validate", RX, 100, WORK, "tcp_validate_incoming", \
+      "not predicted: full header checks") \
+STAGE(12, RX_ACK_FAST, "ack", RX, 110, WORK, "tcp_ack", \
+      "acknowledgement, predicted") \
+STAGE(13, RX_ACK_SLOW, "ack_slow", RX, 110, WORK, "tcp_ack", \
+      "acknowledgement, all checks") \
+STAGE(14, RX_DATA_QUEUE, "sort", RX, 120, WORK, "tcp_data_queue", \
+      "not predicted: place data by sequence") \
+STAGE(15, RX_QUEUE_RCV, "queue", RX, 130, WORK, "tcp_queue_rcv", \
+      "in order: onto the receive queue") \
+STAGE(16, RX_SEND_ACK, "ack_now", RX, 140, WORK, "tcp_send_ack", \
+      "an ACK is sent at once") \
+STAGE(17, RX_DELAY_ACK, "ack_late", RX, 140, WORK, "tcp_send_delayed_ack", \
+      "the ACK is delayed") \
+STAGE(18, RX_READY, "wake", RX, 150, WORK, "tcp_data_ready", \
+      "the reader is woken") \
+STAGE(19, RX_DONE, "done", RX, 160, WAIT, "tcp_rcv_established", \
+      "TCP is done: waits for the reader") \
+STAGE(20, RX_COPY, "copy", RX, 170, WORK, "skb_copy_datagram_iovec", \
+      "copied to the reader") \
+STAGE(21, RX_FREE, "free", RX, 180, END, \
+      "skb_attempt_defer_free __kfree_skb consume_skb", \
+      "packet freed after use") \
+STAGE(22, RX_COALESCED, "joined", RX, 180, END, "kfree_skb_partial", \
+      "data joined to the packet queued before") \
+STAGE(23, DROP, "drop", ANY, 190, END, "kfree_skb", \
+      "dropped by the kernel, with a reason") \
+STAGE(32, TX_WRITE, "write", TX, 10, WORK, "tcp_sendmsg_locked", \
+      "a write by the application") \
+STAGE(33, TX_ACKED, "acked", TX, 10, WORK, "tcp_probe", \
+      "an arriving packet made room to send") \
+STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, "tcp_tsq_handler", \
+      "room in the device queue (TSQ)") \
+STAGE(35, TX_RELEASE, "release", TX, 10, WORK, "tcp_release_cb", \
+      "work left over when the socket was freed") \
+STAGE(36, TX_TIMER, "timer", TX, 10, WORK, "tcp_write_timer_handler", \
+      "a retransmission or probe timer") \
+STAGE(37, TX_PUSH, "push", TX, 20, WORK, "__tcp_push_pending_frames", \
+      "send what is pending") \
+STAGE(38, TX_PUSH_ONE, "push1", TX, 20, WORK, "tcp_push_one", \
+      "send one packet from within a write") \
+STAGE(39, TX_XMIT, "xmit", TX, 30, WORK, "tcp_write_xmit", \
+      "windows and sizes are decided") \
+STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, "__tcp_retransmit_skb", \
+      "sent again") \
+STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, "__tcp_transmit_skb", \
+      "TCP header is built") \
+STAGE(42, TX_IP, "ip", TX, 50, WORK, "__ip_queue_xmit inet6_csk_xmit", \
+      "route and IP header") \
+STAGE(43, TX_OUTPUT, "output", TX, 60, WORK, "ip_output ip6_output", \
+      "output hooks") \
+STAGE(44, TX_FINISH, "neigh", TX, 70, WORK, \
+      "ip_finish_output2 ip6_finish_output2", \
+      "neighbour and link header") \
+STAGE(45, TX_DEV, "dev", TX, 80, WORK, "net_dev_queue", \
+      "handed to the device layer") \
+STAGE(46, TX_ENQUEUE, "qdisc", TX, 90, WAIT, "qdisc_enqueue", \
+      "waits in the queueing discipline") \
+STAGE(47, TX_DEQUEUE, "dequeue", TX, 100, WORK, "qdisc_dequeue", \
+      "taken from the queueing discipline") \
+STAGE(48, TX_SPLIT, "split", TX, 105, WORK, "__skb_gso_segment", \
+      "split in software: device lacks the offload") \
+STAGE(49, TX_START, "driver", TX, 110, WORK, "net_dev_start_xmit", \
+      "handed to the driver") \
+STAGE(50, TX_SENT, "sent", TX, 120, END, "net_dev_xmit", \
+      "the driver took it") \
+STAGE(51, TX_BUSY, "busy", TX, 115, WAIT, "net_dev_xmit", \
+      "the driver was busy: queued again") \
+STAGE(52, TX_FREE, "freed", TX, 180, END, \
+      "__kfree_skb consume_skb kfree_skb_partial", \
+      "freed before the driver had it")
+
+/* END(id, symbol, name, meaning): how a path ended; counted one by one. */
+#define PATHPROF_ENDS(END) \
+END(0, FLIGHT, "in flight", "still on its way when the recording ended") \
+END(1, DELIVERED, "delivered", "read by the application") \
+END(2, COALESCED, "joined", "data joined to the packet queued before") \
+END(3, MERGED, "merged", "merged by GRO into an earlier packet") \
+END(4, CONSUMED, "consumed", "used up by the stack, as a pure ACK is") \
+END(5, SENT, "sent", "the driver took it") \
+END(6, FREED, "freed", "freed before the driver had it") \
+END(7, DROPPED, "dropped", "dropped by the kernel") \
+END(8, EVICTED, "evicted", "pathprof gave its slot to a newer packet") \
+END(9, STALE, "stale", "its end was not seen; the address was reused") \
+END(10, REENTERED, "reentered", "entered the stack again: bridge, tunnel") \
+END(11, UNREAD, "unread", "data freed without being copied to a reader")
+
+/* FLAG(bit, symbol, name, meaning): what is known of the packet. */
+#define PATHPROF_FLAGS(FLAG) \
+FLAG(0, DATA, "data", "carries payload") \
+FLAG(1, PURE_ACK, "ack", "acknowledgement without payload, SYN, FIN, RST") \
+FLAG(2, SYN, "syn", "SYN set") \
+FLAG(3, FIN, "fin", "FIN set") \
+FLAG(4, RST, "rst", "RST set") \
+FLAG(5, EST, "established", "reached an established socket") \
+FLAG(6, FAST, "fast", "header prediction succeeded") \
+FLAG(7, SLOW, "slow", "header prediction failed") \
+FLAG(8, OOO, "ooo", "arrived out of order") \
+FLAG(9, BACKLOG, "backlog", "waited for a busy socket") \
+FLAG(10, GRO_MERGED, "gro", "GRO merged later packets into it") \
+FLAG(11, SUPER, "super", "stands for several segments") \
+FLAG(12, RETRANS, "retransmit", "sent again") \
+FLAG(13, HPACK, "hpack", "counted by the kernel as TCPHPAcks") \
+FLAG(14, PUREACKS, "pureack", "counted by the kernel as TCPPureAcks") \
+FLAG(15, COPIED, "copied", "copied to a reader") \
+FLAG(16, CUT, "cut", "more stages than a path can hold")
+
+/*
+ * COUNTER(id, symbol, name, lost, meaning); lost: this counter is part of
+ * the account's right-hand side although no path was stored.
+ */
+#define PATHPROF_COUNTERS(COUNTER) \
+COUNTER(0, SAMPLED, "sampled", 0, "packets chosen and matching the filter") \
+COUNTER(1, NO_SLOT, "no_slot", 1, "no free slot to follow it") \
+COUNTER(2, MAP_FULL, "map_full", 1, "path table full or busy") \
+COUNTER(3, ABANDONED, "abandoned", 1, "TCP gave up before IP saw it") \
+COUNTER(4, SOCK_CLASH, "sock_clash", 1, "two sockets shared a work entry") \
+COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but not TCP") \
+COUNTER(6, FILTERED, "filtered", 0, "chosen, but not matching the filter") \
+COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear")
+
+enum pathprof_stage {
+#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) ST_##sym = id,
+	PATHPROF_STAGES(STAGE)
+#undef STAGE
+	PATHPROF_STAGE_MAX = 64,	/* stage sets are 64-bit masks */
+};
+
+enum pathprof_end {
+#define END(id, sym, name, meaning) END_##sym = id,
+	PATHPROF_ENDS(END)
+#undef END
+	PATHPROF_END_MAX = 16,
+};
+
+enum pathprof_flag {
+#define FLAG(bit, sym, name, meaning) PF_##sym = 1U << bit,
+	PATHPROF_FLAGS(FLAG)
+#undef FLAG
+};
+
+enum pathprof_counter {
+#define COUNTER(id, sym, name, lost, meaning) CN_##sym = id,
+	PATHPROF_COUNTERS(COUNTER)
+#undef COUNTER
+	PATHPROF_COUNTER_MAX = 16,
+};
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A recording session in the kernel.  attach.c is the only file that loads
+ * BPF programs; what it learns leaves it as a struct profile.
+ */
+#ifndef PATHPROF_ATTACH_H
+#define PATHPROF_ATTACH_H
+
+#include "profile.h"
+
+struct session;
+
+struct session_config {
+	unsigned int sample;
+	unsigned int port;
+	const char *addr;	/* NULL: any */
+};
+
+/*
+ * Load, attach, start.  On failure says why in err and returns an exit
+ * status (1, or 3 if this kernel or user cannot).
+ */
+int session__start(struct session **out, const struct session_config *config,
+		   char *err, size_t len);
+/* Everything since the start, into an initialised profile. */
+int session__read(struct session *s, struct profile *p);
+/* Stop following, detach; session__read() then includes what is in flight. */
+void session__stop(struct session *s);
+void session__free(struct session *s);
+
+/* Which hooks this kernel has, without loading anything; 0 or 3. */
+int session__probe(struct profile *p, char *err, size_t len);
+
+#endif

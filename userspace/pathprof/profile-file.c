@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The one reader and writer of profile files: versioned JSON, described in
+ * Documentation/profile-format.rst.  The reader trusts nothing: whatever is
+ * missing, of the wrong type or out of range refuses the file with the place
+ * named.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "profile.h"
+
+#define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
+
+static const char *const hook_states[] = {
+	"attached", "present", "missing", "failed",
+};
+
+/* ---- writing ---- */
+
+static json_t *numbers(const __u64 *v, size_t n)
+{
+	json_t *a = json_array();
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_array_append_new(a, json_integer(v[i]));
+	return a;
+}
+
+static json_t *flags_json(uint32_t flags)
+{
+	json_t *a = json_array();
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		if (flags >> i & 1 && flag_name(i))
+			json_array_append_new(a, json_string(flag_name(i)));
+	return a;
+}
+
+static json_t *path_json(const struct profile_path *p)
+{
+	const struct path_value *v = &p->sum;
+	json_t *stages = json_array();
+	size_t i, hist = HIST_BUCKETS;
+
+	for (i = 0; i < p->key.n && i < PATH_STAGES; i++)
+		json_array_append_new(stages, json_integer(p->key.stages[i]));
+	while (hist && !v->hist[hist - 1])
+		hist--;
+	return json_pack("{s:s s:i s:s s:i s:o s:o s:I s:I s:I s:I s:I s:o s:o}",
+			 "direction", dir_name(p->key.dir),
+			 "family", p->key.family,
+			 "end", end_name(p->key.end),
+			 "reason", p->key.reason,
+			 "flags", flags_json(p->key.flags),
+			 "stages", stages,
+			 "packets", (json_int_t)v->packets,
+			 "segments", (json_int_t)v->segments,
+			 "bytes", (json_int_t)v->bytes,
+			 "work_ns", (json_int_t)v->work_ns,
+			 "wait_ns", (json_int_t)v->wait_ns,
+			 "stage_ns", numbers(v->stage_ns, p->key.n),
+			 "histogram", numbers(v->hist, hist));
+}
+
+static json_t *stages_json(const struct profile *p)
+{
+	const struct profile_stage *s;
+	json_t *a = json_array();
+	size_t i;
+
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
+		s = &p->stages[i];
+		if (!s->known)
+			continue;
+		json_array_append_new(a, json_pack(
+			"{s:i s:s s:s s:s s:i s:s s:b s:s}",
+			"id", (int)i, "name", s->name,
+			"direction", dir_name(s->dir),
+			"kind", kind_name(s->kind), "order", s->order,
+			"hooks", s->hooks, "available", s->available,
+			"meaning", s->meaning));
+	}
+	return a;
+}
+
+static json_t *hooks_json(const struct profile *p)
+{
+	const struct profile_hook *h;
+	json_t *a = json_array();
+	size_t i;
+
+	for (i = 0; i < p->nhooks; i++) {
+		h = &p->hooks[i];
+		json_array_append_new(a, json_pack(
+			"{s:s s:s s:s s:I s:s}", "name", h->name,
+			"type", h->type, "state", hook_states[h->state],
+			"missed", (json_int_t)h->missed, "why", h->why));
+	}
+	return a;
+}
+
+/* A command line may hold bytes that are not UTF-8; JSON may not. */
+static json_t *text_json(const char *text)
+{
+	json_t *j = text ? json_string(text) : json_null();
+	char *copy, *c;
+
+	if (j)
+		return j;
+	copy = strdup(text);
+	for (c = copy; c && *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	j = json_string(copy ? copy : "");
+	free(copy);
+	return j;
+}
+
+static json_t *profile_json(const struct profile *p)
+{
+	json_t *account = json_object(), *counters = json_object();
+	json_t *paths = json_array();
+	struct profile_totals t;
+	size_t i;
+
+	profile__totals(p, &t);
+	json_object_set_new(account, "sampled",
+			    json_integer(p->counters[CN_SAMPLED]));
+	for (i = 1; i < PATHPROF_END_MAX; i++)
+		if (end_name(i))
+			json_object_set_new(account, end_name(i),
+					    json_integer(p->ends[i]));
+	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
+		if (counter_name(i))
+			json_object_set_new(counter_is_loss(i) ? account :
+					    counters, counter_name(i),
+					    json_integer(p->counters[i]));
+	json_object_set_new(account, "in_flight", json_integer(p->in_flight));
+	json_object_set_new(account, "unaccounted",
+			    json_integer(t.unaccounted));
+	for (i = 0; i < p->npaths; i++)
+		json_array_append_new(paths, path_json(&p->paths[i]));
+	return json_pack(
+		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
+		" s:{s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o}",
+		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
+		"tool", "name", "pathprof", "version", p->tool_version,
+		"kernel", "release", p->release, "machine", p->machine,
+		"clock", "bpf_ktime_get_ns", "started", p->started,
+		"duration_ns", (json_int_t)p->duration_ns,
+		"probe_ns", (json_int_t)p->probe_ns,
+		"config", "sample", (int)p->sample, "port", (int)p->port,
+		"addr", p->addr,
+		"command", text_json(p->command),
+		"command_status", p->command_status,
+		"prediction", "data", (json_int_t)t.data,
+		"fast_data", (json_int_t)t.fast_data,
+		"account", account, "counters", counters,
+		"hooks", hooks_json(p), "stages", stages_json(p),
+		"paths", paths);
+}
+
+int profile__print(const struct profile *p)
+{
+	json_t *root = profile_json(p);
+	int rc;
+
+	if (!root)
+		return -ENOMEM;
+	rc = json_dumpf(root, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(root);
+	return rc ? -EIO : 0;
+}
+
+static int temp_name(const char *path, char *temp, size_t size)
+{
+	if (snprintf(temp, size, "%s.XXXXXX", path) >= (int)size)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+static int complain(char *err, size_t len, int rc, const char *path)
+{
+	snprintf(err, len, "cannot write %s: %s", path, strerror(-rc));
+	return rc;
+}
+
+int profile__try_path(const char *path, char *err, size_t len)
+{
+	char temp[4096];
+	struct stat st;
+	int fd;
+
+	if (!*path)
+		return complain(err, len, -ENOENT, "a file without a name");
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return complain(err, len, S_ISDIR(st.st_mode) ? -EISDIR :
+				-EINVAL, path);
+	if (temp_name(path, temp, sizeof(temp)))
+		return complain(err, len, -ENAMETOOLONG, path);
+	fd = mkstemp(temp);
+	if (fd < 0)
+		return complain(err, len, -errno, path);
+	close(fd);
+	unlink(temp);
+	return 0;
+}
+
+int profile__write(const struct profile *p, const char *path,
+		   char *err, size_t len)
+{
+	json_t *root = profile_json(p);
+	char temp[4096];
+	mode_t mask;
+	int fd, rc = 0;
+	FILE *f;
+
+	if (!root)
+		return complain(err, len, -ENOMEM, path);
+	if (temp_name(path, temp, sizeof(temp))) {
+		json_decref(root);
+		return complain(err, len, -ENAMETOOLONG, path);
+	}
+	fd = mkstemp(temp);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f) {
+		rc = -errno;
+		json_decref(root);
+		return complain(err, len, rc, path);
+	}
+	mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+	errno = 0;
+	if (json_dumpf(root, f, JSON_INDENT(1)) || putc('\n', f) == EOF ||
+	    fflush(f) || fsync(fd))
+		rc = errno ? -errno : -EIO;
+	if (fclose(f) && !rc)
+		rc = -errno;
+	if (!rc && rename(temp, path))
+		rc = -errno;
+	if (rc)
+		unlink(temp);
+	json_decref(root);
+	return rc ? complain(err, len, rc, path) : 0;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+	char *err;
+	size_t len;
+	bool bad;
+};
+
+static void refuse(struct reader *r, const char *what, const char *where)
+{
+	if (!r->bad)
+		snprintf(r->err, r->len, "damaged: \"%s\" %s", where, what);
+	r->bad = true;
+}
+
+static uint64_t get_number(struct reader *r, const json_t *o, const char *key,
+			   uint64_t max)
+{
+	const json_t *v = json_object_get(o, key);
+
+	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+	    (uint64_t)json_integer_value(v) > max) {
+		refuse(r, v ? "is out of range" : "is missing", key);
+		return 0;
+	}
+	return json_integer_value(v);
+}
+
+static void get_text(struct reader *r, const json_t *o, const char *key,
+		     char *out, size_t size)
+{
+	const json_t *v = json_object_get(o, key);
+
+	if (!json_is_string(v) || json_string_length(v) >= size)
+		refuse(r, v ? "is not a short text" : "is missing", key);
+	else
+		snprintf(out, size, "%s", json_string_value(v));
+}
+
+static const json_t *get_array(struct reader *r, const json_t *o,
+			       const char *key, size_t max)
+{
+	const json_t *v = json_object_get(o, key);
+
+	if (!json_is_array(v) || json_array_size(v) > max) {
+		refuse(r, v ? "is not a list of this size" : "is missing",
+		       key);
+		return NULL;
+	}
+	return v;
+}
+
+static const json_t *get_object(struct reader *r, const json_t *o,
+				const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	if (!json_is_object(v))
+		refuse(r, v ? "is not an object" : "is missing", key);
+	return v;
+}
+
+static unsigned int get_word(struct reader *r, const json_t *o,
+			     const char *key, unsigned int max,
+			     const char *(*name)(unsigned int))
+{
+	const char *text = json_string_value(json_object_get(o, key));
+	unsigned int i;
+
+	for (i = 0; text && i < max; i++)
+		if (name(i) && !strcmp(name(i), text))
+			return i;
+	refuse(r, "is not a known word", key);
+	return 0;
+}
+
+static const char *hook_state_name(unsigned int i)
+{
+	return i < 4 ? hook_states[i] : NULL;
+}
+
+static void get_numbers(struct reader *r, const json_t *o, const char *key,
+			__u64 *out, size_t max)
+{
+	const json_t *a = get_array(r, o, key, max), *v;
+	size_t i;
+
+	for (i = 0; a && i < json_array_size(a); i++) {
+		v = json_array_get(a, i);
+		if (!json_is_integer(v) || json_integer_value(v) < 0)
+			refuse(r, "holds no count", key);
+		else
+			out[i] = json_integer_value(v);
+	}
+}
+
+static void read_stage(struct reader *r, const json_t *o, struct profile *p)
+{
+	uint64_t id = get_number(r, o, "id", PATHPROF_STAGE_MAX - 1);
+	struct profile_stage *s = &p->stages[id];
+
+	s->known = true;
+	get_text(r, o, "name", s->name, sizeof(s->name));
+	get_text(r, o, "meaning", s->meaning, sizeof(s->meaning));
+	get_text(r, o, "hooks", s->hooks, sizeof(s->hooks));
+	s->dir = get_word(r, o, "direction", 3, dir_name);
+	s->kind = get_word(r, o, "kind", 3, kind_name);
+	s->order = get_number(r, o, "order", UINT16_MAX);
+	s->available = json_is_true(json_object_get(o, "available"));
+}
+
+static void read_hook(struct reader *r, const json_t *o, struct profile *p)
+{
+	struct profile_hook *h = &p->hooks[p->nhooks++];
+
+	get_text(r, o, "name", h->name, sizeof(h->name));
+	get_text(r, o, "type", h->type, sizeof(h->type));
+	get_text(r, o, "why", h->why, sizeof(h->why));
+	h->state = get_word(r, o, "state", 4, hook_state_name);
+	h->missed = get_number(r, o, "missed", INT64_MAX);
+}
+
+static void read_flags(struct reader *r, const json_t *o, uint32_t *flags)
+{
+	const json_t *a = get_array(r, o, "flags", 32);
+	const char *text;
+	unsigned int bit;
+	size_t i;
+
+	for (i = 0; a && i < json_array_size(a); i++) {
+		text = json_string_value(json_array_get(a, i));
+		for (bit = 0; text && bit < 32; bit++)
+			if (flag_name(bit) && !strcmp(flag_name(bit), text))
+				break;
+		if (!text || bit == 32)
+			refuse(r, "holds an unknown word", "flags");
+		else
+			*flags |= 1U << bit;
+	}
+}
+
+static void read_path(struct reader *r, const json_t *o, struct profile *p)
+{
+	const json_t *stages = get_array(r, o, "stages", PATH_STAGES);
+	struct profile_path path = {};
+	struct profile_path *to;
+	struct path_key *k = &path.key;
+	struct path_value *v = &path.sum;
+	json_int_t id;
+	size_t i;
+
+	k->dir = get_word(r, o, "direction", 3, dir_name);
+	k->family = get_number(r, o, "family", 6);
+	k->end = get_word(r, o, "end", PATHPROF_END_MAX, end_name);
+	k->reason = get_number(r, o, "reason", UINT16_MAX);
+	read_flags(r, o, &k->flags);
+	for (i = 0; stages && i < json_array_size(stages); i++) {
+		id = json_integer_value(json_array_get(stages, i));
+		if (id <= 0 || id >= PATHPROF_STAGE_MAX ||
+		    !p->stages[id].known) {
+			refuse(r, "names no stage of this file", "stages");
+			return;
+		}
+		k->stages[k->n++] = id;
+	}
+	v->packets = get_number(r, o, "packets", INT64_MAX);
+	v->segments = get_number(r, o, "segments", INT64_MAX);
+	v->bytes = get_number(r, o, "bytes", INT64_MAX);
+	v->work_ns = get_number(r, o, "work_ns", INT64_MAX);
+	v->wait_ns = get_number(r, o, "wait_ns", INT64_MAX);
+	get_numbers(r, o, "stage_ns", v->stage_ns, k->n);
+	get_numbers(r, o, "histogram", v->hist, HIST_BUCKETS);
+	if (r->bad)
+		return;
+	to = profile__path(p, k);
+	if (!to)
+		refuse(r, "does not fit into memory", "paths");
+	else
+		*to = path;
+}
+
+static void read_account(struct reader *r, const json_t *root,
+			 struct profile *p)
+{
+	const json_t *account = get_object(r, root, "account");
+	const json_t *counters = get_object(r, root, "counters");
+	size_t i;
+
+	p->counters[CN_SAMPLED] = get_number(r, account, "sampled", INT64_MAX);
+	p->in_flight = get_number(r, account, "in_flight", INT64_MAX);
+	for (i = 1; i < PATHPROF_END_MAX; i++)
+		if (end_name(i))
+			p->ends[i] = get_number(r, account, end_name(i),
+						INT64_MAX);
+	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
+		if (counter_name(i))
+			p->counters[i] = get_number(r, counter_is_loss(i) ?
+						    account : counters,
+						    counter_name(i),
+						    INT64_MAX);
+}
+
+static void read_root(struct reader *r, const json_t *root, struct profile *p)
+{
+	const json_t *o, *command = json_object_get(root, "command");
+	size_t i;
+
+	get_text(r, get_object(r, root, "tool"), "version", p->tool_version,
+		 sizeof(p->tool_version));
+	o = get_object(r, root, "kernel");
+	get_text(r, o, "release", p->release, sizeof(p->release));
+	get_text(r, o, "machine", p->machine, sizeof(p->machine));
+	get_text(r, root, "started", p->started, sizeof(p->started));
+	p->duration_ns = get_number(r, root, "duration_ns", INT64_MAX);
+	p->probe_ns = get_number(r, root, "probe_ns", INT64_MAX);
+	o = get_object(r, root, "config");
+	p->sample = get_number(r, o, "sample", INT32_MAX);
+	p->port = get_number(r, o, "port", UINT16_MAX);
+	get_text(r, o, "addr", p->addr, sizeof(p->addr));
+	p->command_status = get_number(r, root, "command_status", 255);
+	if (json_is_string(command))
+		p->command = strdup(json_string_value(command));
+	else if (!json_is_null(command))
+		refuse(r, "is no text", "command");
+	read_account(r, root, p);
+	/* The file's own stage table counts, not the one of this build. */
+	memset(p->stages, 0, sizeof(p->stages));
+	o = get_array(r, root, "stages", PATHPROF_STAGE_MAX);
+	for (i = 0; o && i < json_array_size(o); i++)
+		read_stage(r, json_array_get(o, i), p);
+	o = get_array(r, root, "hooks", PROFILE_HOOKS);
+	for (i = 0; o && i < json_array_size(o); i++)
+		read_hook(r, json_array_get(o, i), p);
+	o = get_array(r, root, "paths", PATH_PATHS * 2);
+	for (i = 0; o && i < json_array_size(o) && !r->bad; i++)
+		read_path(r, json_array_get(o, i), p);
+	if (!r->bad && !p->sample)
+		refuse(r, "is 0", "sample");
+}
+
+/* Is it ours at all, and of a version we know? */
+static int check_format(const json_t *root, char *err, size_t len)
+{
+	const char *format;
+	const json_t *version;
+
+	format = json_string_value(json_object_get(root, "format"));
+	if (!format || strcmp(format, PROFILE_FORMAT)) {
+		snprintf(err, len, "not a pathprof profile (its \"format\" "
+			 "is not \"%s\")", PROFILE_FORMAT);
+		return -EINVAL;
+	}
+	version = json_object_get(root, "version");
+	if (!json_is_integer(version) || json_integer_value(version) < 1) {
+		snprintf(err, len, "damaged: it has no format version");
+		return -EINVAL;
+	}
+	if (json_integer_value(version) > PROFILE_VERSION) {
+		snprintf(err, len, "written by a newer pathprof (format "
+			 "version %lld, this one reads up to %d); use that "
+			 "version to read it",
+			 (long long)json_integer_value(version),
+			 PROFILE_VERSION);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static json_t *load(const char *path, char *err, size_t len)
+{
+	json_error_t error;
+	json_t *root = NULL;
+	struct stat st;
+	FILE *f;
+
+	f = fopen(path, "re");
+	if (!f || fstat(fileno(f), &st)) {
+		snprintf(err, len, "%s", strerror(errno));
+	} else if (S_ISDIR(st.st_mode)) {
+		snprintf(err, len, "it is a directory");
+	} else if (st.st_size > FILE_LIMIT) {
+		snprintf(err, len, "too large for a profile (more than %d MB)",
+			 FILE_LIMIT >> 20);
+	} else {
+		root = json_loadf(f, JSON_REJECT_DUPLICATES, &error);
+		if (!root && error.line < 0)
+			snprintf(err, len, "empty or unreadable");
+		else if (!root)
+			snprintf(err, len, "not JSON, or cut short (line %d)",
+				 error.line);
+	}
+	if (f)
+		fclose(f);
+	return root;
+}
+
+int profile__read(struct profile *p, const char *path, char *err, size_t len)
+{
+	char why[256] = "";
+	struct reader r = { .err = why, .len = sizeof(why) };
+	json_t *root = load(path, why, sizeof(why));
+	int rc = -EINVAL;
+
+	profile__init(p);
+	if (root && !check_format(root, why, sizeof(why))) {
+		read_root(&r, root, p);
+		rc = r.bad ? -EINVAL : 0;
+	}
+	json_decref(root);
+	if (rc) {
+		snprintf(err, len, "cannot read %s: %s", path, why);
+		profile__free(p);
+	}
+	return rc;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Profiles in memory: the vocabulary, the table of paths, sums over it and
+ * the difference of two readings.  Knows nothing of the kernel or of files.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "profile.h"
+
+static const struct {
+	uint8_t dir, kind;
+	uint16_t order;
+	const char *name, *hooks, *meaning;
+} stage_table[PATHPROF_STAGE_MAX] = {
+#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) \
+	[id] = { DIR_##dir, KIND_##kind, order, name, hooks, meaning },
+	PATHPROF_STAGES(STAGE)
+#undef STAGE
+};
+
+static const char *const end_names[PATHPROF_END_MAX] = {
+#define END(id, sym, name, meaning) [id] = name,
+	PATHPROF_ENDS(END)
+#undef END
+};
+
+static const char *const flag_names[32] = {
+#define FLAG(bit, sym, name, meaning) [bit] = name,
+	PATHPROF_FLAGS(FLAG)
+#undef FLAG
+};
+
+static const struct {
+	const char *name, *meaning;
+	bool loss;
+} counter_table[PATHPROF_COUNTER_MAX] = {
+#define COUNTER(id, sym, name, lost, meaning) [id] = { name, meaning, lost },
+	PATHPROF_COUNTERS(COUNTER)
+#undef COUNTER
+};
+
+const char *end_name(unsigned int end)
+{
+	return end < PATHPROF_END_MAX ? end_names[end] : NULL;
+}
+
+const char *flag_name(unsigned int bit)
+{
+	return bit < 32 ? flag_names[bit] : NULL;
+}
+
+const char *counter_name(unsigned int id)
+{
+	return id < PATHPROF_COUNTER_MAX ? counter_table[id].name : NULL;
+}
+
+const char *counter_meaning(unsigned int id)
+{
+	return counter_table[id].meaning;
+}
+
+bool counter_is_loss(unsigned int id)
+{
+	return counter_table[id].loss;
+}
+
+const char *dir_name(unsigned int dir)
+{
+	static const char *const names[] = { "any", "rx", "tx" };
+
+	return dir < 3 ? names[dir] : NULL;
+}
+
+const char *kind_name(unsigned int kind)
+{
+	static const char *const names[] = { "work", "wait", "end" };
+
+	return kind < 3 ? names[kind] : NULL;
+}
+
+void profile__init(struct profile *p)
+{
+	struct profile_stage *s;
+	size_t i;
+
+	memset(p, 0, sizeof(*p));
+	p->sample = 1;
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
+		if (!stage_table[i].name)
+			continue;
+		s = &p->stages[i];
+		s->known = true;
+		s->dir = stage_table[i].dir;
+		s->kind = stage_table[i].kind;
+		s->order = stage_table[i].order;
+		snprintf(s->name, sizeof(s->name), "%s", stage_table[i].name);
+		snprintf(s->meaning, sizeof(s->meaning), "%s",
+			 stage_table[i].meaning);
+		snprintf(s->hooks, sizeof(s->hooks), "%s",
+			 stage_table[i].hooks);
+	}
+}
+
+void profile__free(struct profile *p)
+{
+	free(p->paths);
+	free(p->command);
+	p->paths = NULL;
+	p->command = NULL;
+	p->npaths = 0;
+}
+
+static struct profile_path *find_path(const struct profile *p,
+				      const struct path_key *key)
+{
+	size_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (!memcmp(&p->paths[i].key, key, sizeof(*key)))
+			return &p->paths[i];
+	return NULL;
+}
+
+struct profile_path *profile__path(struct profile *p,
+				   const struct path_key *key)
+{
+	struct profile_path *path = find_path(p, key), *grown;
+
+	if (path)
+		return path;
+	/* Grow at powers of two. */
+	if (!(p->npaths & (p->npaths - 1))) {
+		grown = reallocarray(p->paths, p->npaths ? p->npaths * 2 : 1,
+				     sizeof(*path));
+		if (!grown)
+			return NULL;
+		p->paths = grown;
+	}
+	path = &p->paths[p->npaths++];
+	memset(path, 0, sizeof(*path));
+	path->key = *key;
+	return path;
+}
+
+void profile__totals(const struct profile *p, struct profile_totals *t)
+{
+	const struct profile_path *path;
+	size_t i;
+
+	memset(t, 0, sizeof(*t));
+	for (i = 0; i < p->npaths; i++) {
+		path = &p->paths[i];
+		t->packets += path->sum.packets;
+		t->bytes += path->sum.bytes;
+		t->work_ns += path->sum.work_ns;
+		if (path->key.dir != DIR_RX || !(path->key.flags & PF_DATA) ||
+		    !(path->key.flags & PF_EST))
+			continue;
+		t->data += path->sum.packets;
+		if (path->key.flags & PF_FAST)
+			t->fast_data += path->sum.packets;
+	}
+	for (i = 0; i < PATHPROF_END_MAX; i++)
+		if (i != END_DROPPED && i != END_EVICTED && i != END_STALE)
+			t->done += p->ends[i];
+	t->dropped = p->ends[END_DROPPED];
+	t->lost = p->ends[END_EVICTED] + p->ends[END_STALE];
+	for (i = 0; i < PATHPROF_COUNTER_MAX; i++)
+		if (counter_is_loss(i))
+			t->lost += p->counters[i];
+	for (i = 0; i < p->nhooks; i++)
+		t->missed += p->hooks[i].missed;
+	t->unaccounted = p->counters[CN_SAMPLED] - t->done - t->dropped -
+			 t->lost - p->in_flight;
+}
+
+static void subtract(uint64_t *to, const uint64_t *from, size_t n)
+{
+	while (n--)
+		to[n] -= from[n];
+}
+
+int profile__diff(const struct profile *new, const struct profile *old,
+		  struct profile *out)
+{
+	const struct profile_path *before;
+	struct profile_path *path;
+	size_t i;
+
+	*out = *new;
+	out->command = NULL;
+	out->paths = NULL;
+	out->npaths = 0;
+	for (i = 0; i < new->npaths; i++) {
+		before = find_path(old, &new->paths[i].key);
+		if (before && before->sum.packets ==
+			      new->paths[i].sum.packets)
+			continue;
+		path = profile__path(out, &new->paths[i].key);
+		if (!path)
+			return -ENOMEM;
+		path->sum = new->paths[i].sum;
+		if (before)
+			subtract((uint64_t *)&path->sum,
+				 (const uint64_t *)&before->sum,
+				 sizeof(path->sum) / sizeof(uint64_t));
+	}
+	subtract(out->ends, old->ends, PATHPROF_END_MAX);
+	subtract(out->counters, old->counters, PATHPROF_COUNTER_MAX);
+	out->duration_ns = new->duration_ns - old->duration_ns;
+	return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A profile in memory: what one recording learned.  Commands and views work
+ * on this; profile.c alone reads and writes it as a file.
+ */
+#ifndef PATHPROF_PROFILE_H
+#define PATHPROF_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/types.h>
+#include "pathprof.h"
+
+#define PROFILE_FORMAT	"pathprof-profile"
+#define PROFILE_VERSION	1
+#define PROFILE_HOOKS	80
+
+struct profile_stage {
+	char name[16];
+	char meaning[64];
+	char hooks[96];
+	uint8_t dir;
+	uint8_t kind;
+	uint16_t order;
+	bool known;		/* the table has this id */
+	bool available;		/* the kernel has a hook for it */
+};
+
+enum hook_state { HOOK_ATTACHED, HOOK_PRESENT, HOOK_MISSING, HOOK_FAILED };
+
+struct profile_hook {
+	char name[48];
+	char type[8];		/* fentry, fexit, tp_btf */
+	char why[64];		/* if missing or failed */
+	enum hook_state state;
+	uint64_t missed;	/* recursion_misses */
+};
+
+struct profile_path {
+	struct path_key key;
+	struct path_value sum;
+};
+
+struct profile {
+	char tool_version[32];
+	char release[80];
+	char machine[32];
+	char started[40];
+	char *command;		/* as typed, blanks between words; or NULL */
+	int command_status;
+	uint64_t duration_ns;
+	uint64_t probe_ns;	/* cost of one followed stage; 0: not known */
+	uint32_t sample;
+	uint16_t port;
+	char addr[48];		/* "" if not filtered */
+	uint64_t ends[PATHPROF_END_MAX];
+	uint64_t counters[PATHPROF_COUNTER_MAX];
+	uint64_t in_flight;
+	struct profile_stage stages[PATHPROF_STAGE_MAX];
+	struct profile_hook hooks[PROFILE_HOOKS];
+	size_t nhooks;
+	struct profile_path *paths;
+	size_t npaths;
+};
+
+struct profile_totals {
+	uint64_t packets, bytes, work_ns;
+	uint64_t done;		/* came to an end of their own */
+	uint64_t dropped;
+	uint64_t lost;		/* by the profiler */
+	uint64_t missed;	/* hook hits the kernel skipped */
+	uint64_t fast_data, data;	/* received, established */
+	int64_t unaccounted;
+};
+
+const char *end_name(unsigned int end);
+const char *flag_name(unsigned int bit);	/* NULL if unused */
+const char *counter_name(unsigned int id);
+const char *counter_meaning(unsigned int id);
+const char *dir_name(unsigned int dir);
+const char *kind_name(unsigned int kind);
+bool counter_is_loss(unsigned int id);
+
+/* Fill the stage table of this build. */
+void profile__init(struct profile *p);
+void profile__free(struct profile *p);
+/* The entry of a path, added if new; NULL without memory. */
+struct profile_path *profile__path(struct profile *p,
+				   const struct path_key *key);
+void profile__totals(const struct profile *p, struct profile_totals *t);
+/* new - old into out, which takes over nothing of either. */
+int profile__diff(const struct profile *new, const struct profile *old,
+		  struct profile *out);
+
+/*
+ * Files.  Both return 0 or a negative errno and say why in err.  write goes
+ * to a temporary file beside path, renamed when it is complete.
+ */
+int profile__write(const struct profile *p, const char *path,
+		   char *err, size_t len);
+int profile__read(struct profile *p, const char *path, char *err, size_t len);
+/* The same JSON on stdout. */
+int profile__print(const struct profile *p);
+/* Can path be written?  Creates nothing that stays. */
+int profile__try_path(const char *path, char *err, size_t len);
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A profile as plain text of at most 80 columns: the head with the account,
+ * one row per path, and its stages.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "pathprof-tool.h"
+#include "render.h"
+
+#define WIDTH 79
+
+const char *human(double v, char out[8])
+{
+	static const char units[] = " KMGTPE";
+	int u = 0;
+
+	while (v >= 999.5 && u < 6) {
+		v /= 1000;
+		u++;
+	}
+	if (!u)
+		snprintf(out, 8, "%.0f", v);
+	else
+		snprintf(out, 8, v < 9.95 ? "%.1f%c" : "%.0f%c", v, units[u]);
+	return out;
+}
+
+const char *sort_name(enum sort_column column)
+{
+	static const char *const names[] = {
+		"cost", "packets", "bytes", "ns/pkt", "wait",
+	};
+
+	return names[column];
+}
+
+static double column_value(const struct profile_path *path,
+			   enum sort_column column)
+{
+	const struct path_value *v = &path->sum;
+
+	switch (column) {
+	case SORT_PACKETS:
+		return v->packets;
+	case SORT_BYTES:
+		return v->bytes;
+	case SORT_MEAN:
+		return v->packets ? (double)v->work_ns / v->packets : 0;
+	case SORT_WAIT:
+		return v->packets ? (double)v->wait_ns / v->packets : 0;
+	default:
+		return v->work_ns;
+	}
+}
+
+struct order_arg {
+	const struct profile *p;
+	enum sort_column column;
+};
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct order_arg *o = arg;
+	const struct profile_path *x = &o->p->paths[*(const size_t *)a];
+	const struct profile_path *y = &o->p->paths[*(const size_t *)b];
+	double dx = column_value(x, o->column), dy = column_value(y, o->column);
+
+	if (dx != dy)
+		return dx < dy ? 1 : -1;
+	/* A fixed order among equals keeps frames from flickering. */
+	return memcmp(&x->key, &y->key, sizeof(x->key));
+}
+
+size_t *render__order(const struct profile *p, enum sort_column column)
+{
+	struct order_arg arg = { p, column };
+	size_t *order = calloc(p->npaths + 1, sizeof(*order)), i;
+
+	if (!order)
+		return NULL;
+	for (i = 0; i < p->npaths; i++)
+		order[i] = i;
+	qsort_r(order, p->npaths, sizeof(*order), compare, &arg);
+	return order;
+}
+
+void render__words(const struct profile_path *path, char *out, size_t size)
+{
+	const struct path_key *k = &path->key;
+	uint32_t f = k->flags;
+	bool rx = k->dir == DIR_RX;
+
+	snprintf(out, size, "%s%s%s%s%s%s%s%s%s%s%s%s",
+		 rx ? "rx" : "tx",
+		 k->family == 6 ? "6" : "",
+		 !rx ? "" : f & PF_FAST ? " fast" : f & PF_SLOW ? " slow" : "",
+		 f & PF_DATA ? " data" : f & (PF_SYN | PF_FIN | PF_RST) ? "" :
+		 " ack",
+		 f & PF_SYN ? " syn" : "", f & PF_FIN ? " fin" : "",
+		 f & PF_RST ? " rst" : "",
+		 f & PF_OOO ? " ooo" : "",
+		 f & PF_BACKLOG ? " backlog" : "",
+		 f & PF_GRO_MERGED ? " gro" : "",
+		 f & PF_RETRANS ? " retrans" : "",
+		 f & PF_CUT ? " cut" : "");
+	size -= strlen(out);
+	out += strlen(out);
+	switch (k->end) {
+	case END_DELIVERED:
+	case END_CONSUMED:
+	case END_SENT:
+		break;
+	case END_DROPPED:
+		snprintf(out, size, " dropped:%u", k->reason);
+		break;
+	default:
+		snprintf(out, size, " %s", end_name(k->end));
+	}
+}
+
+void render__row(const struct profile *p, const struct profile_totals *t,
+		 const struct profile_path *path, char *out, size_t size)
+{
+	const struct path_value *v = &path->sum;
+	char a[8], b[8], c[8], d[8], words[80];
+	double n = v->packets ? v->packets : 1;
+
+	(void)p;
+	render__words(path, words, sizeof(words));
+	snprintf(out, size, "%5.1f  %5.1f %8s %7.1f %6s %7s %8s  %s",
+		 t->work_ns ? 100.0 * v->work_ns / t->work_ns : 0,
+		 t->packets ? 100.0 * v->packets / t->packets : 0,
+		 human(v->packets, a), v->segments / n, human(v->bytes, b),
+		 human(v->work_ns / n, c), human(v->wait_ns / n, d), words);
+	if (size > WIDTH + 1)
+		out[WIDTH] = 0;
+}
+
+/* A line of words that wraps at WIDTH. */
+static void put_word(FILE *f, size_t *column, const char *word, bool first)
+{
+	size_t len = strlen(word);
+
+	if (*column + len + 1 > WIDTH) {
+		fprintf(f, "\n         ");
+		*column = 9;
+	}
+	fprintf(f, "%s%s", first ? "" : ">", word);
+	*column += len + !first;
+}
+
+static void print_stages(FILE *f, const struct profile *p,
+			 const struct profile_path *path)
+{
+	size_t column = 7, i;
+	char clean[32];
+
+	fprintf(f, "       ");
+	for (i = 0; i < path->key.n; i++)
+		put_word(f, &column, printable(
+			 p->stages[path->key.stages[i] & 63].name, clean,
+			 sizeof(clean)), !i);
+	fputc('\n', f);
+}
+
+static void print_detail(FILE *f, const struct profile *p,
+			 const struct profile_path *path)
+{
+	const struct path_value *v = &path->sum;
+	double n = v->packets ? v->packets : 1;
+	const struct profile_stage *s;
+	char a[8], b[8], clean[64];
+	size_t i, high = 0, top = 1;
+
+	for (i = 0; i < path->key.n; i++) {
+		s = &p->stages[path->key.stages[i] & 63];
+		fprintf(f, "       %-9s", printable(s->name, clean,
+						    sizeof(clean)));
+		fprintf(f, " %7s ns %-4s  %s\n", human(v->stage_ns[i] / n, a),
+			s->kind == KIND_WAIT ? "wait" : "",
+			printable(s->meaning, clean, sizeof(clean)));
+	}
+	for (i = 0; i < HIST_BUCKETS; i++)
+		if (v->hist[i] > top)
+			top = v->hist[i];
+	for (i = 0; i < HIST_BUCKETS; i++) {
+		if (!v->hist[i])
+			continue;
+		fprintf(f, "       %6s.. ns %8s  ", human(i ? 1ULL << i : 0, a),
+			human(v->hist[i], b));
+		for (high = 0; high * top < v->hist[i] * 30; high++)
+			fputc('#', f);
+		fputc('\n', f);
+	}
+}
+
+static void print_hooks(FILE *f, const struct profile *p,
+			const struct profile_totals *t)
+{
+	char clean[64];
+	size_t i, column = 13, missing = 0;
+
+	if (t->missed)
+		fprintf(f, "Warning: the kernel skipped %llu hook calls "
+			"(nested); counts may be low.\n",
+			(unsigned long long)t->missed);
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
+		if (!p->stages[i].known || p->stages[i].available)
+			continue;
+		if (!missing++)
+			fprintf(f, "Not seen here:");
+		fputc(' ', f);
+		put_word(f, &column, printable(p->stages[i].name, clean,
+					       sizeof(clean)), true);
+		column++;
+	}
+	if (missing)
+		fputc('\n', f);
+}
+
+static void print_losses(FILE *f, const struct profile *p)
+{
+	size_t i;
+
+	for (i = 0; i < PATHPROF_COUNTER_MAX; i++)
+		if (counter_name(i) && counter_is_loss(i) && p->counters[i])
+			fprintf(f, "  lost %llu: %s (%s)\n",
+				(unsigned long long)p->counters[i],
+				counter_name(i), counter_meaning(i));
+	if (p->ends[END_STALE])
+		fprintf(f, "  lost %llu: stale (end not seen; path counted)\n",
+			(unsigned long long)p->ends[END_STALE]);
+	if (p->ends[END_EVICTED])
+		fprintf(f, "  lost %llu: evicted (gave up its slot while it "
+			"waited; path counted)\n",
+			(unsigned long long)p->ends[END_EVICTED]);
+}
+
+void render__head(FILE *f, const struct profile *p,
+		  const struct profile *total)
+{
+	double seconds = p->duration_ns / 1e9;
+	struct profile_totals t, all;
+	char a[8], clean[96], filter[80] = "";
+	size_t at = 0;
+
+	profile__totals(p, &t);
+	profile__totals(total, &all);
+	if (p->port)
+		at = snprintf(filter, sizeof(filter), "  port %u", p->port);
+	if (*p->addr)
+		snprintf(filter + at, sizeof(filter) - at, "  addr %s",
+			 printable(p->addr, clean, sizeof(clean)));
+	fprintf(f, "pathprof  Linux %.24s  1 in %u packets%s  %.1f s  "
+		"%s sampled/s\n",
+		printable(p->release, clean, sizeof(clean)), p->sample,
+		filter, seconds, human(seconds > 0 ? t.packets / seconds : 0,
+				       a));
+	fprintf(f, "Account: %llu sampled = %llu done + %llu dropped + "
+		"%llu lost + %llu in flight",
+		(unsigned long long)total->counters[CN_SAMPLED],
+		(unsigned long long)all.done, (unsigned long long)all.dropped,
+		(unsigned long long)all.lost,
+		(unsigned long long)total->in_flight);
+	if (all.unaccounted)
+		fprintf(f, " %+lld ?", (long long)all.unaccounted);
+	fputc('\n', f);
+	print_losses(f, total);
+	if (t.data)
+		fprintf(f, "Header prediction: %llu of %llu received data "
+			"packets (%.1f %%)\n", (unsigned long long)t.fast_data,
+			(unsigned long long)t.data,
+			100.0 * t.fast_data / t.data);
+	print_hooks(f, total, &all);
+}
+
+void render__text(FILE *f, const struct profile *p,
+		  const struct profile *total,
+		  const struct render_options *options)
+{
+	size_t *order = render__order(p, options->sort), i, n = p->npaths;
+	struct profile_totals t;
+	char row[160];
+
+	profile__totals(p, &t);
+	render__head(f, p, total);
+	if (!order || !n) {
+		fprintf(f, "\nNo TCP packets were sampled.\n");
+		free(order);
+		return;
+	}
+	if (options->limit && n > options->limit)
+		n = options->limit;
+	fprintf(f, "\n%s\n", TABLE_HEADER);
+	for (i = 0; i < n; i++) {
+		render__row(p, &t, &p->paths[order[i]], row, sizeof(row));
+		fprintf(f, "%s\n", row);
+		if (options->detail)
+			print_detail(f, p, &p->paths[order[i]]);
+		else if (options->stages)
+			print_stages(f, p, &p->paths[order[i]]);
+	}
+	if (n < p->npaths)
+		fprintf(f, "(%zu rarer paths not shown)\n", p->npaths - n);
+	fprintf(f, "COST%% share of work time; NS/PKT work, WAIT/PKT time in "
+		"queues, mean ns.\n");
+	free(order);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Views of a profile.  They read profiles and nothing else.
+ */
+#ifndef PATHPROF_RENDER_H
+#define PATHPROF_RENDER_H
+
+#include <stdio.h>
+#include "profile.h"
+
+enum sort_column { SORT_COST, SORT_PACKETS, SORT_BYTES, SORT_MEAN, SORT_WAIT,
+		   SORT_COLUMNS };
+
+struct render_options {
+	enum sort_column sort;
+	size_t limit;		/* paths shown; 0: all */
+	bool stages;		/* the stage list under each path */
+	bool detail;		/* cost per stage and histogram */
+};
+
+#define TABLE_HEADER \
+	" COST%   PKT%  PACKETS SEG/PKT  BYTES  NS/PKT WAIT/PKT  PATH"
+
+const char *sort_name(enum sort_column column);
+/* Indices of paths in order; to be freed. */
+size_t *render__order(const struct profile *p, enum sort_column column);
+/* One row, without the stage list. */
+void render__row(const struct profile *p, const struct profile_totals *t,
+		 const struct profile_path *path, char *out, size_t size);
+/* Words such as "rx fast data". */
+void render__words(const struct profile_path *path, char *out, size_t size);
+/* The head of a frame; total is the account since the start. */
+void render__head(FILE *f, const struct profile *p,
+		  const struct profile *total);
+void render__text(FILE *f, const struct profile *p,
+		  const struct profile *total,
+		  const struct render_options *options);
+/* 1234567 -> "1.2M", at most 5 characters. */
+const char *human(double v, char out[8]);
+
+/*
+ * Full-screen.  read returns the interval's profile and the total; the
+ * result is an exit status.
+ */
+struct screen_source {
+	int (*read)(void *arg, struct profile *interval,
+		    struct profile *total);
+	void *arg;
+	double seconds;
+};
+int render__screen(const struct screen_source *source);
+
+#endif
