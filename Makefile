@@ -8,13 +8,13 @@ DESTDIR ?=
 TOP     := $(CURDIR)
 BUILD   := $(TOP)/build
 RELEASE := $(shell uname -r)
+JOBS    := $(shell nproc)
 TESTED  := $(shell sed -n 's/^\([0-9][^ ]*\).*/\1/p' KERNELS)
-MANPAGES = $(wildcard $(BUILD)/man/*.[1-9])
 
 CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
 
 export V
-SUBMAKE := $(MAKE) --no-print-directory $(if $(V),,-s)
+QUIET   := --no-print-directory $(if $(V),,-s)
 
 all: module pathprof mssab docs	## build everything for this machine (default)
 
@@ -30,23 +30,24 @@ kmod:				## build mssfrac.ko for KERNEL= (6.12)
 	@scripts/build-kmod $(KERNEL)
 
 pathprof: tools			## build the profiler
-	@$(SUBMAKE) -C userspace/pathprof O=$(BUILD)
+	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(BUILD)
 
-mssab: tools $(BUILD)/bin/mssab-load ## build the load generator of the A/B runner
+mssab: tools $(BUILD)/bin/mssab-load ## build the A/B runner
+	@ln -sfn ../../userspace/mssab/mssab.sh $(BUILD)/bin/mssab
 
 $(BUILD)/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $<
 
 docs: tools			## build the manual pages
-	@$(SUBMAKE) -C Documentation O=$(BUILD)
+	@$(MAKE) $(QUIET) -C Documentation O=$(BUILD)
 
 tools:
 	@scripts/setup --check build
 
 demo:				## show it all in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
-	@$(SUBMAKE) kmod pathprof mssab
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/demo --kernel $(KERNEL)
 
 check:				## run all tests on every kernel of KERNELS
@@ -59,12 +60,12 @@ check-unit:			## run the tests that need no guest
 
 shell:				## a shell in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
-	@$(SUBMAKE) kmod pathprof mssab
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/guest --kernel $(KERNEL) --shell
 
 bench-window:			## measure small windows, stock and treated
 	@scripts/setup build guest $(KERNEL)
-	@$(SUBMAKE) kmod pathprof mssab
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@tests/bench/window --kernel $(KERNEL)
 
 load: module			## load the module into this machine's kernel
@@ -74,10 +75,10 @@ unload:				## take the module out again
 	rmmod mssfrac
 
 install: all			## install to PREFIX= (/usr/local)
-	@scripts/install --prefix $(PREFIX) --destdir "$(DESTDIR)"
+	@scripts/install $(PREFIX) $(DESTDIR)
 
 uninstall:			## remove what install put there
-	@scripts/install --remove --prefix $(PREFIX) --destdir "$(DESTDIR)"
+	@scripts/install --remove $(PREFIX) $(DESTDIR)
 
 clean:				## remove what was built; keep guest kernels
 	@rm -rf $(filter-out $(BUILD)/kernels $(BUILD)/venv,$(wildcard $(BUILD)/*))

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Each layer rule must be able to fail: plants one violation per rule in a
+# small tree and expects exactly that rule to object.
+set -u
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+n=0
+bad=0
+
+# write FILE LINE...
+write() {
+	local file=$tree/$1
+	mkdir -p "$(dirname "$file")"
+	shift
+	printf '%s\n' "$@" >"$file"
+}
+
+# expect NAME RULE: the numbers of the rules that object, nothing for none.
+expect() {
+	local got
+	got=$(TREE=$tree "$top/tests/lint/layers" |
+		sed -n 's/^not ok \([0-9]*\).*/\1/p' | tr '\n' ' ')
+	n=$((n + 1))
+	if [ "${got% }" = "$2" ]; then
+		echo "ok $n $1"
+	else
+		echo "# rules that object: '$got', wanted '$2'"
+		echo "not ok $n $1"
+		bad=1
+	fi
+}
+
+# plant NAME RULE FILE LINE...: expect RULE while FILE has these lines.
+plant() {
+	local name=$1 rule=$2 file=$3 keep
+	keep=$(cat "$tree/$file" 2>/dev/null)
+	shift 2
+	write "$@"
+	expect "$name" "$rule"
+	if [ "$keep" ]; then
+		write "$file" "$keep"
+	else
+		rm "$tree/$file"
+	fi
+}
+
+echo "KTAP version 1"
+echo "1..14"
+
+write kmod/compat.h '#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)'
+write kmod/main.c '#include <linux/tcp.h>'
+write bpf/prog.bpf.c '#include "vmlinux.h"' '#include <bpf/bpf_helpers.h>' \
+	'#include "own.h"'
+write bpf/own.h '/* ours */'
+write userspace/pathprof/attach.c '#include "prog.skel.h"'
+write userspace/pathprof/cmd-list.c '#include "profile.h"'
+write tests/run '#!/bin/bash'
+
+expect "a clean tree" ""
+plant "a top-level folder nobody planned" 1 \
+	extra/file ""
+plant "a second file with the skeleton" 2 \
+	userspace/pathprof/cmd-list.c '#include "prog.skel.h"'
+plant "a command that includes a command" 3 \
+	userspace/pathprof/cmd-list.c '#include "cmd-top.h"'
+plant "a kernel version in the module" 4 \
+	kmod/main.c '#if LINUX_VERSION_CODE > 5'
+plant "a kernel version in BPF" 4 \
+	bpf/own.h '#if KERNEL_VERSION(6, 1, 0)'
+plant "a system header in BPF" 5 \
+	bpf/own.h '#include <linux/tcp.h>'
+plant "a header of another part in BPF" 5 \
+	bpf/own.h '#include "profile.h"'
+plant "a path out of bpf/" 5 \
+	bpf/own.h '#include "../kmod/window.h"'
+plant "vmlinux.h in userspace" 6 \
+	userspace/pathprof/cmd-list.c '#include "vmlinux.h"'
+plant "a file of 701 lines" 7 \
+	kmod/main.c "$(seq -f '/* %g */' 701)"
+plant "a script of 701 lines" 7 \
+	tests/run "$(seq -f '# %g' 701)"
+plant "a home directory in a script" 8 \
+	tests/run "cd /ho""me/someone/src"
+plant "root's folder in a script" 8 \
+	tests/run "cd /ro""ot/src"
+exit $bad
