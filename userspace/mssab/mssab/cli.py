@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command line of mssab: options in, tables and JSON out."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import __version__, experiment, results, system
+from .errors import MssabError, UsageError
+
+
+def progress(text: str) -> None:
+    """What is running now, on a terminal only, gone when it is done."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run every cell with the first arm and the second, print the table."""
+    plan = experiment.load(args.experiment)
+    cells = [c for c in plan.cells if args.only in c.name]
+    if not cells:
+        raise UsageError(f"no cell has {args.only!r} in its name")
+    system.check_machine()
+    stock_name, treated_name = list(plan.arms)[:2]
+    print(f"{plan.title}\nkernel {system.kernel()}, "
+          f"{stock_name} v {treated_name}: {plan.arms[treated_name]}\n")
+    print(results.HEADER)
+    print(results.UNITS)
+    done: list[dict[str, Any]] = []
+    for i, cell in enumerate(cells, 1):
+        arms = {}
+        for name in (stock_name, treated_name):
+            progress(f"cell {i} of {len(cells)}: {cell.name}, {name}")
+            raw = system.transfer(cell, plan.arms[name])
+            arms[name] = results.figures(cell, raw) | {"raw": raw}
+        progress("")
+        print(results.row(cell.name, arms[stock_name], arms[treated_name]),
+              flush=True)
+        ratio = (arms[treated_name]["bytes_per_s"]
+                 / arms[stock_name]["bytes_per_s"])
+        done.append({"cell": cell.name, "settings": vars(cell),
+                     "arms": arms, "ratio": ratio})
+    document = {"format": "mssab-results", "version": 1,
+                "mssab": __version__, "kernel": system.kernel(),
+                "title": plan.title, "arms": plan.arms, "cells": done}
+    if args.json:
+        text = json.dumps(document, indent=1)
+        if str(args.json) == "-":
+            print(text)
+        else:
+            args.json.write_text(text + "\n")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="mssab", description="A/B experiments on TCP windows.",
+        epilog="Exit status: 0 good, 1 failed, 2 usage, 3 not supported "
+        "here.")
+    top.add_argument("-V", "--version", action="version",
+                     version=f"mssab {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    cmd = commands.add_parser("run", help="run an experiment file")
+    cmd.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    cmd.add_argument("--only", default="", metavar="TEXT",
+                     help="only cells with TEXT in their name")
+    cmd.add_argument("--json", type=Path, metavar="FILE",
+                     help="raw and derived figures; - for stdout")
+    cmd.set_defaults(run=run)
+    return top
+
+
+def main() -> int:
+    args = parser().parse_args()
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+        return status
+    except (MssabError, OSError) as error:
+        print(f"mssab: {error}", file=sys.stderr)
+        return getattr(error, "status", 1)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Errors that reach the user as one sentence, with their exit status."""
+
+
+class MssabError(Exception):
+    """Something failed; exit status 1."""
+
+    status = 1
+
+
+class UsageError(MssabError):
+    """The command line or the experiment file is wrong; exit status 2."""
+
+    status = 2
+
+
+class NotSupported(MssabError):
+    """This machine cannot run it; exit status 3."""
+
+    status = 3

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The experiment file: TOML in, checked cells and arms out.
+
+Pure: reads the file and nothing else of the machine.  The whole file is
+checked before anything starts; Documentation/mssab-experiment.rst is the
+reference for every key.
+"""
+from __future__ import annotations
+
+import itertools
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+
+#: Settings of net.mssfrac.* an arm may hold, with their ranges.
+ARM_KEYS = {
+    "rx_frac": (0, 64),
+    "tx_frac": (0, 64),
+    "seg_max": (2, 256),
+    "ab_percent": (0, 100),
+    "ab_seed": (0, 2**32 - 1),
+}
+CELL_KEYS = {
+    "link": str,
+    "mtu": int,
+    "rtt_ms": float,
+    "rcvbuf_max": int,
+    "rcvbuf_after_accept": int,
+    "window_scaling": bool,
+    "write": int,
+    "greeting": int,
+    "warmup_ms": int,
+    "measure_ms": int,
+}
+RANGES = {
+    "mtu": (576, 65535),
+    "rtt_ms": (0, 10000),
+    "rcvbuf_max": (4096, 2**30),
+    "rcvbuf_after_accept": (1, 2**30),
+    "write": (1, 1 << 24),
+    "greeting": (0, 256),
+    "warmup_ms": (0, 3600000),
+    "measure_ms": (1, 3600000),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid: where and how one transfer runs."""
+
+    link: str = "veth"
+    mtu: int = 9000                # bytes
+    rtt_ms: float = 10.0           # netem, half of it each way
+    rcvbuf_max: int = 0            # tcp_rmem, bytes; 0: the kernel's default
+    rcvbuf_after_accept: int = 0   # SO_RCVBUF, bytes; 0: not set
+    window_scaling: bool = True
+    write: int = 65536             # bytes a write
+    greeting: int = 0              # bytes acknowledged ahead of the bulk
+    warmup_ms: int = 2000          # not counted
+    measure_ms: int = 4000
+
+    @property
+    def name(self) -> str:
+        if self.link == "loopback":
+            return f"loopback SO_RCVBUF {self.rcvbuf_after_accept}"
+        scaling = "on" if self.window_scaling else "off"
+        return f"rtt {self.rtt_ms:g} rcvbuf {self.rcvbuf_max} ws {scaling}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked experiment file."""
+
+    title: str
+    arms: dict[str, dict[str, int]]
+    cells: list[Cell] = field(default_factory=list)
+
+
+def _check_value(where: str, key: str, value: Any) -> Any:
+    kind = CELL_KEYS[key]
+    if kind is float and isinstance(value, int) and value is not True:
+        value = float(value)
+    if not isinstance(value, kind) or (kind is int and value is True):
+        raise UsageError(f"{where}: {key} = {value!r} is not "
+                         f"a {kind.__name__}")
+    if key in RANGES and not RANGES[key][0] <= value <= RANGES[key][1]:
+        low, high = RANGES[key]
+        raise UsageError(f"{where}: {key} = {value} is outside "
+                         f"{low}..{high}")
+    if key == "link" and value not in ("veth", "loopback"):
+        raise UsageError(f"{where}: link = {value!r} is neither "
+                         "\"veth\" nor \"loopback\"")
+    return value
+
+
+def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
+    """The grid of one [[cells]] table: every list is an axis."""
+    axes = []
+    for key, value in table.items():
+        if key not in CELL_KEYS:
+            known = ", ".join(sorted(CELL_KEYS))
+            raise UsageError(f"{where}: unknown key {key} (known: {known})")
+        values = value if isinstance(value, list) else [value]
+        axes.append([(key, _check_value(where, key, v)) for v in values])
+    return [Cell(**dict(point)) for point in itertools.product(*axes)]
+
+
+def _arms(where: str, table: Any) -> dict[str, dict[str, int]]:
+    if not isinstance(table, dict) or len(table) < 2:
+        raise UsageError(f"{where}: [arms] wants at least two arms; "
+                         "the first is the one compared against")
+    for name, settings in table.items():
+        if not isinstance(settings, dict):
+            raise UsageError(f"{where}: arm {name} is not a table")
+        for key, value in settings.items():
+            if key not in ARM_KEYS:
+                known = ", ".join(ARM_KEYS)
+                raise UsageError(f"{where}: arm {name}: unknown setting "
+                                 f"{key} (known: {known})")
+            low, high = ARM_KEYS[key]
+            if type(value) is not int or not low <= value <= high:
+                raise UsageError(f"{where}: arm {name}: {key} = {value!r} "
+                                 f"is not a number in {low}..{high}")
+    return table
+
+
+def load(path: Path) -> Experiment:
+    """Read and check an experiment file; UsageError says what is wrong."""
+    try:
+        with open(path, "rb") as file:
+            data = tomllib.load(file)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name an experiment "
+                         "file, such as experiments/windows.toml") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    for key in data:
+        if key not in ("title", "arms", "cells"):
+            raise UsageError(f"{path}: unknown key {key} "
+                             "(known: title, arms, cells)")
+    tables = data.get("cells")
+    if not isinstance(tables, list) or not tables:
+        raise UsageError(f"{path}: no [[cells]]; say what to run")
+    cells = [cell for i, table in enumerate(tables, 1)
+             for cell in _cells(f"{path}: [[cells]] {i}", table)]
+    return Experiment(title=str(data.get("title", path.stem)),
+                      arms=_arms(str(path), data.get("arms")), cells=cells)
