@@ -6,12 +6,15 @@ KERNEL  ?= 6.12
 PREFIX  ?= /usr/local
 DESTDIR ?=
 TOP     := $(CURDIR)
-BUILD   := $(TOP)/build
 RELEASE := $(shell uname -r)
 JOBS    := $(shell nproc)
 TESTED  := $(shell sed -n 's/^\([0-9][^ ]*\).*/\1/p' KERNELS)
 
 CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
+
+ifneq ($(words $(TOP)):$(findstring :,$(TOP)),1:)
+$(error Kbuild cannot work below a path with a blank or a colon: $(TOP))
+endif
 
 export V
 QUIET   := --no-print-directory $(if $(V),,-s)
@@ -30,17 +33,17 @@ kmod:				## build mssfrac.ko for KERNEL= (6.12)
 	@scripts/build-kmod $(KERNEL)
 
 pathprof: tools			## build the profiler
-	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(BUILD)
+	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(TOP)/build
 
-mssab: tools $(BUILD)/bin/mssab-load ## build the A/B runner
-	@ln -sfn ../../userspace/mssab/mssab.sh $(BUILD)/bin/mssab
+mssab: tools build/bin/mssab-load ## build the A/B runner
+	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
 
-$(BUILD)/bin/mssab-load: userspace/mssab/mssab-load.c
+build/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $<
 
 docs: tools			## build the manual pages
-	@$(MAKE) $(QUIET) -C Documentation O=$(BUILD)
+	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
 
 tools:
 	@scripts/setup --check build
@@ -81,7 +84,7 @@ uninstall:			## remove what install put there
 	@scripts/install --remove $(PREFIX) $(DESTDIR)
 
 clean:				## remove what was built; keep guest kernels
-	@rm -rf $(filter-out $(BUILD)/kernels $(BUILD)/venv,$(wildcard $(BUILD)/*))
+	@rm -rf $(filter-out build/kernels build/venv,$(wildcard build/*))
 
 help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
