@@ -52,7 +52,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..9"
+echo "1..10"
 
 machine
 expect "no part named" 2 "usage:"
@@ -63,6 +63,9 @@ expect "--check names what is missing" 3 \
 	"missing: gcc, .*guest kernel 6.1; run scripts/setup build guest 6.1" \
 	--check build guest 6.1
 expect "neither root nor sudo" 3 "needs root or sudo" build
+
+stub sudo 'echo "sudo was asked for $3" >&2; exit 1'
+expect "an ordinary user with sudo" 1 "sudo was asked for apt-get" build
 
 machine
 stub uname 'echo aarch64'
