@@ -89,27 +89,45 @@ enum mssfrac_tx_phase {
 	MSSFRAC_TX_KEEP,	/* fractional, proved; still watching */
 };
 
+/* Why the sender's state moved (tracepoint mssfrac:align). */
+enum mssfrac_tx_why {
+	MSSFRAC_WHY_ROUND,	/* it did not; a round trip ended */
+	MSSFRAC_WHY_NO_LIMIT,	/* nor did the window limit that one */
+	MSSFRAC_WHY_TRIAL,	/* part of a steady window goes unused */
+	MSSFRAC_WHY_KEPT,	/* the trial delivered more */
+	MSSFRAC_WHY_NO_GAIN,	/* the trial did not */
+	MSSFRAC_WHY_LOST_GAIN,	/* kept, but delivers less than stock did */
+	MSSFRAC_WHY_MOVED,	/* the window holds another count of MSS */
+	MSSFRAC_WHY_RECHECK,	/* what stock delivers is old news */
+	MSSFRAC_WHY_STALL,	/* sized for a window below one MSS */
+	MSSFRAC_WHY_MSS,	/* path MTU or options changed */
+};
+
 struct mssfrac_tx {
 	u32 seg;		/* bytes; segment size in force, 0: stock */
+	u32 small_seg;		/* bytes; size for windows below one MSS */
 	u32 mss_cache;		/* the kernel's, when seg was chosen */
 	u32 round_end;		/* sequence that ends the round trip */
 	u32 round_wnd;		/* bytes; largest window offered in it */
 	u32 last_una;		/* snd_una at the last round's end */
 	u32 last_segs;		/* data_segs_out then */
 	u32 epoch_rounds;	/* window-limited rounds in this epoch */
-	u32 epoch_wnd;		/* bytes; largest window in the epoch */
+	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */
 	u64 base_rate;		/* bytes/s delivered with stock segments */
+	u64 stall_start;	/* us, tcp_mstamp */
+	u32 steady_wnd;		/* bytes; epoch_wnd of the epoch before */
 	u32 settle_seq;		/* data before it was cut for another size */
 	u32 wait;		/* rounds until the next trial */
+	u32 recheck;		/* rounds until stock is measured again */
 	u16 backoff;		/* next wait after a failed trial, in rounds */
+	u16 recheck_every;	/* next recheck, in rounds */
 	u8 phase;		/* enum mssfrac_tx_phase */
 	u8 round_open:1,	/* round_end is set */
+	   settling:1,		/* settle_seq is not acknowledged yet */
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1;		/* has stalled before: do not wait again */
-	u32 small_seg;		/* bytes; size for windows below one MSS */
-	u64 stall_start;	/* us, tcp_mstamp */
 };
 
 struct mssfrac_conn {

@@ -7,6 +7,7 @@
  * tcp_select_window() keeps the right edge.
  */
 #include "mssfrac.h"
+#include "trace.h"
 #include "window.h"
 
 /* Bytes the kernel would be ready to queue, before any rounding. */
@@ -59,6 +60,7 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 		mssfrac_add(mn, conn->arm, rx_bytes_lost, space - offer);
 	if (offer > stock)
 		mssfrac_add(mn, conn->arm, rx_raised, 1);
+	trace_window(sk, conn, space, stock, offer);
 	return offer;
 }
 

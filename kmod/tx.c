@@ -30,6 +30,7 @@
 #include <linux/math64.h>
 
 #include "mssfrac.h"
+#include "trace.h"
 #include "window.h"
 
 /* Round trips to measure for one verdict, and the least time they take. */
@@ -37,13 +38,16 @@
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
 /* Old cuts leave the queue within a few round trips; then judge anyway. */
 #define SETTLE_ROUNDS	64
-/* A trial is kept if it delivers at least 1/64 more than stock did... */
+/* A window is steady if it moved by less than 1/64 in an epoch. */
+#define STEADY_SHIFT	6
+/* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
-/* ...and only held where stock left at least 1/32 of the window unused. */
-#define WASTE_SHIFT	5
 /* Round trips from a failed trial to the next; doubles up to the maximum. */
 #define BACKOFF_MIN	64
 #define BACKOFF_MAX	8192
+/* Round trips until stock is measured again; doubles likewise. */
+#define RECHECK_MIN	128
+#define RECHECK_MAX	8192
 /* Half of TCP_RTO_MIN: waiting longer than this is a stall, not a read. */
 #define STALL_US	(100 * USEC_PER_MSEC)
 
@@ -51,15 +55,21 @@ static void epoch_start(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	tx->epoch_rounds = 0;
 	tx->epoch_bytes = 0;
-	tx->epoch_wnd = 0;
+	tx->epoch_wnd = U32_MAX;
 	tx->epoch_start = tp->tcp_mstamp;
 }
 
+/* A new phase; a new segment size leaves old cuts in the queue. */
 static void enter(const struct tcp_sock *tp, struct mssfrac_tx *tx, u8 phase,
 		  u32 seg)
 {
+	if (tx->seg != seg) {
+		tx->settle_seq = tp->write_seq;
+		tx->settling = 1;
+	}
 	tx->phase = phase;
 	tx->seg = seg;
+	tx->steady_wnd = 0;
 	epoch_start(tp, tx);
 }
 
@@ -73,7 +83,7 @@ static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	return div64_u64(tx->epoch_bytes * USEC_PER_SEC, us);
 }
 
-/* The size for the epoch's window; @mss where that gains nothing. */
+/* The size for the epoch's window; the MSS itself where that gains nothing. */
 static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 			  const struct mssfrac_settings *set)
 {
@@ -98,7 +108,16 @@ static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 {
 	u64 used = div_u64(rate * tcp_min_rtt(tp), USEC_PER_SEC);
 
-	return used < tx->epoch_wnd - (tx->epoch_wnd >> WASTE_SHIFT);
+	return mssfrac_wasteful(used, tx->epoch_wnd);
+}
+
+static bool steady(const struct mssfrac_tx *tx)
+{
+	u32 moved = tx->epoch_wnd > tx->steady_wnd ?
+		    tx->epoch_wnd - tx->steady_wnd :
+		    tx->steady_wnd - tx->epoch_wnd;
+
+	return moved <= tx->epoch_wnd >> STEADY_SHIFT;
 }
 
 static bool state_open(const struct sock *sk)
@@ -106,8 +125,9 @@ static bool state_open(const struct sock *sk)
 	return inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
 }
 
-static void back_to_stock(struct mssfrac_net *mn, struct mssfrac_conn *conn,
-			  const struct tcp_sock *tp)
+/* Stock again, and a longer wait before the next trial. */
+static void give_up(struct mssfrac_net *mn, struct mssfrac_conn *conn,
+		    const struct tcp_sock *tp)
 {
 	struct mssfrac_tx *tx = &conn->tx;
 
@@ -117,61 +137,106 @@ static void back_to_stock(struct mssfrac_net *mn, struct mssfrac_conn *conn,
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
 
-/* A round trip ended that the peer's window limited. */
-static void judge(struct sock *sk, struct mssfrac_conn *conn,
-		  struct mssfrac_net *mn)
+static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
+		      struct mssfrac_net *mn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
-	u64 rate = epoch_rate(tp, tx);
+	u32 seg = wanted_segment(sk, tx, &mn->set);
+
+	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
+	    wastes(tp, tx, rate)) {
+		tx->base_rate = rate;
+		mssfrac_add(mn, conn->arm, tx_trials, 1);
+		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
+		return MSSFRAC_WHY_TRIAL;
+	}
+	tx->steady_wnd = tx->epoch_wnd;
+	epoch_start(tp, tx);
+	return MSSFRAC_WHY_ROUND;
+}
+
+static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
+		      struct mssfrac_net *mn, u64 rate)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+
+	if (rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
+		give_up(mn, conn, tp);
+		return MSSFRAC_WHY_NO_GAIN;
+	}
+	tx->backoff = 0;
+	tx->recheck_every = clamp_t(u32, tx->recheck_every * 2, RECHECK_MIN,
+				    RECHECK_MAX);
+	tx->recheck = tx->recheck_every;
+	mssfrac_add(mn, conn->arm, tx_kept, 1);
+	enter(tp, tx, MSSFRAC_TX_KEEP, tx->seg);
+	return MSSFRAC_WHY_KEPT;
+}
+
+static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
+		     struct mssfrac_net *mn, u64 rate)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 count = tx->epoch_wnd / tx->seg;
 	u32 seg;
+
+	if (rate < tx->base_rate) {
+		give_up(mn, conn, tp);
+		return MSSFRAC_WHY_LOST_GAIN;
+	}
+	if (!tx->recheck) {
+		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		return MSSFRAC_WHY_RECHECK;
+	}
+	seg = wanted_segment(sk, tx, &mn->set);
+	if (tx->epoch_wnd / seg != count || seg == tp->mss_cache) {
+		/* What stock delivered in another window says nothing. */
+		tx->recheck_every = 0;
+		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		return MSSFRAC_WHY_MOVED;
+	}
+	/* Follow a window that shrank; a few bytes more are not worth a cut. */
+	if (seg < tx->seg)
+		tx->seg = seg;
+	epoch_start(tp, tx);
+	return MSSFRAC_WHY_ROUND;
+}
+
+/* A round trip ended that the peer's window limited: what now, and why. */
+static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
+		struct mssfrac_net *mn, u64 rate)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_tx *tx = &conn->tx;
 
 	if (tx->wait)
 		tx->wait--;
+	if (tx->recheck)
+		tx->recheck--;
+
+	if (tx->settling) {
+		if (before(tp->snd_una, tx->settle_seq) &&
+		    tx->epoch_rounds < SETTLE_ROUNDS)
+			return MSSFRAC_WHY_ROUND;
+		tx->settling = 0;
+		if (tx->phase == MSSFRAC_TX_SETTLE)
+			tx->phase = MSSFRAC_TX_TRIAL;
+		epoch_start(tp, tx);
+		return MSSFRAC_WHY_ROUND;
+	}
+	if (!rate)
+		return MSSFRAC_WHY_ROUND;
 
 	switch (tx->phase) {
 	case MSSFRAC_TX_WATCH:
-		if (!rate)
-			return;
-		seg = wanted_segment(sk, tx, &mn->set);
-		if (seg < tp->mss_cache && !tx->wait && wastes(tp, tx, rate)) {
-			tx->base_rate = rate;
-			tx->settle_seq = tp->write_seq;
-			mssfrac_add(mn, conn->arm, tx_trials, 1);
-			enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
-		} else {
-			epoch_start(tp, tx);
-		}
-		break;
-	case MSSFRAC_TX_SETTLE:
-		if (!before(tp->snd_una, tx->settle_seq) ||
-		    tx->epoch_rounds >= SETTLE_ROUNDS)
-			enter(tp, tx, MSSFRAC_TX_TRIAL, tx->seg);
-		break;
+		return judge_watch(sk, conn, mn, rate);
 	case MSSFRAC_TX_TRIAL:
-		if (!rate)
-			return;
-		if (rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
-			back_to_stock(mn, conn, tp);
-			return;
-		}
-		mssfrac_add(mn, conn->arm, tx_kept, 1);
-		enter(tp, tx, MSSFRAC_TX_KEEP, tx->seg);
-		break;
-	case MSSFRAC_TX_KEEP:
-		if (!rate)
-			return;
-		if (rate < tx->base_rate) {
-			back_to_stock(mn, conn, tp);
-			return;
-		}
-		tx->backoff = 0;
-		seg = wanted_segment(sk, tx, &mn->set);
-		if (seg != tx->seg)
-			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
-		else
-			epoch_start(tp, tx);
-		break;
+		return judge_trial(sk, conn, mn, rate);
+	default:
+		return judge_keep(sk, conn, mn, rate);
 	}
 }
 
@@ -191,6 +256,8 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 	u32 acked = tp->snd_una - tx->last_una;
 	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
 		       tcp_send_head(sk) && state_open(sk);
+	u8 why = MSSFRAC_WHY_ROUND;
+	u64 rate;
 
 	count_segments(tp, conn, mn);
 	if (!limited || !acked) {
@@ -199,6 +266,7 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		else
 			epoch_start(tp, tx);
+		trace_align(sk, conn, acked, 0, MSSFRAC_WHY_NO_LIMIT);
 		return;
 	}
 
@@ -212,11 +280,13 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 
 	tx->epoch_rounds++;
 	tx->epoch_bytes += acked;
-	tx->epoch_wnd = max(tx->epoch_wnd, tx->round_wnd);
+	tx->epoch_wnd = min(tx->epoch_wnd, tx->round_wnd);
+	rate = epoch_rate(tp, tx);
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(mn->set.tx_frac))
-		judge(sk, conn, mn);
-	else
+		why = judge(sk, conn, mn, rate);
+	else if (rate || tx->seg)
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+	trace_align(sk, conn, acked, rate, why);
 }
 
 /*
@@ -277,6 +347,7 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn,
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
 		tx->small_seg = seg;
 		mssfrac_add(mn, conn->arm, tx_unstalled, 1);
+		trace_align(sk, conn, 0, 0, MSSFRAC_WHY_STALL);
 	}
 	return tx->small_seg;
 }
@@ -307,6 +378,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		tx->last_una = tp->snd_una;
 		tx->round_open = 0;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		trace_align(sk, conn, 0, 0, MSSFRAC_WHY_MSS);
 		return stock;
 	}
 

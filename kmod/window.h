@@ -17,11 +17,22 @@
 
 #define MSSFRAC_MAX_FRAC	64	/* finest step: MSS/64 */
 #define MSSFRAC_MIN_SEG		536	/* bytes; RFC 9293 default send MSS */
+/*
+ * Act where more than 1/24 (4.2 %) of a window goes unused: a change of size
+ * disturbs how the receiver's window grows, which can cost 1 to 2 %.
+ */
+#define MSSFRAC_WORTH		24
 
 /* The part of @window that whole segments of @mss fill. */
 static inline u32 mssfrac_whole_segments(u32 window, u32 mss)
 {
 	return mss ? window - window % mss : 0;
+}
+
+/* Is using @used of @window bytes a waste worth acting on? */
+static inline bool mssfrac_wasteful(u64 used, u32 window)
+{
+	return used < window - window / MSSFRAC_WORTH;
 }
 
 /* The step MSS/N; at least one byte. */
@@ -35,46 +46,48 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
 /*
  * Receiver: the window to offer instead of @stock.
  * @space:   bytes the kernel would be ready to queue (already clamped)
- * @current: right edge still on offer, bytes beyond rcv_nxt
+ * @current_offer: the window it offered last
  * @mss:     estimate of the sender's segment size
  *
- * Steps of MSS/N instead of whole segments, with the kernel's own hysteresis
- * (keep the offer until a whole step more fits).  Never below @stock, so a
- * kernel that offers more keeps its word, and a zero window stays zero: when
- * to close and when to reopen the window is the kernel's decision.
+ * Whole segments as the kernel offers them, and of the rest as many steps of
+ * MSS/N as fit, where the rest is worth it.  The kernel's own hysteresis at that finer grain: an offer
+ * stays until a step more fits.  Never below @stock, so a kernel that offers
+ * more keeps its word, and a zero window stays zero: when to close and when to
+ * reopen the window is the kernel's decision.
  */
 static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 				u32 mss, u32 frac, u32 seg_max)
 {
-	u32 step, offer;
+	u32 step, whole, offer;
 
-	if (!stock || !frac || !mss || space / mss > seg_max)
+	if (!stock || !frac || !mss || space / mss > seg_max ||
+	    !mssfrac_wasteful(stock, space))
 		return stock;
 
 	step = mssfrac_step(mss, frac);
+	whole = mssfrac_whole_segments(space, mss);
 	offer = current_offer;
-	if (offer + step <= space || offer > space)
-		offer = space - space % step;
+	if (offer < whole || offer > space || space - offer >= step)
+		offer = whole + (space - whole) - (space - whole) % step;
 
 	return offer > stock ? offer : stock;
 }
 
 /*
  * Sender: the segment size that lets a whole, even number of segments fill
- * @window; @mss itself where that gains nothing.
+ * @window; @mss itself where whole MSS leave less than a step of MSS/N unused.
  *
  * Even, because a receiver that acknowledges every second segment leaves the
  * last of an odd count waiting (RFC 1122 section 4.2.3.2, RFC 5681 section
- * 4.2).  The size is a multiple of MSS/N, which keeps it still while the window
- * moves by a few bytes.
+ * 4.2).
  *
  * Windows below one MSS: with nothing in flight the kernel sends one window
- * per max(RTO, 200 ms) there, so the step does not apply; two segments fill
+ * per max(RTO, 200 ms) there, so all of it counts as unused; two segments fill
  * the window as long as each holds MSSFRAC_MIN_SEG bytes.
  */
 static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 {
-	u32 count, units, seg;
+	u32 count, seg;
 
 	if (!frac || mss <= MSSFRAC_MIN_SEG || window < MSSFRAC_MIN_SEG)
 		return mss;
@@ -82,21 +95,15 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	if (window < mss)
 		return window >= 2 * MSSFRAC_MIN_SEG ? window / 2 : window;
 
-	count = (window + mss - 1) / mss;
+	if (window % mss < mssfrac_step(mss, frac))
+		return mss;
+	count = window / mss + 1;
 	if (count > seg_max)
 		return mss;
 	count += count & 1;
 
-	/* seg = units * MSS/N, without losing the fraction of the step. */
-	units = (u32)((u64)(window / count) * frac / mss);
-	seg = (u32)((u64)units * mss / frac);
-	if (seg < MSSFRAC_MIN_SEG || seg >= mss)
-		return mss;
-
-	/* Worth it only if more of the window is filled than by whole MSS. */
-	if (count * seg <= mssfrac_whole_segments(window, mss))
-		return mss;
-	return seg;
+	seg = window / count;
+	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
 #endif /* MSSFRAC_WINDOW_H */

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Instantiates the tracepoints of trace.h, and nothing else. */
+#define CREATE_TRACE_POINTS
+#include "trace.h"

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints: what each policy saw, what it chose, and why.  Connections are
+ * told by socket cookie (0 until somebody asked for it, as ss -e does) and
+ * ports.  Field names and meanings only ever grow.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM mssfrac
+
+#if !defined(MSSFRAC_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define MSSFRAC_TRACE_H
+
+#include <linux/sock_diag.h>
+#include <linux/tracepoint.h>
+#include <net/inet_sock.h>
+
+#include "mssfrac.h"
+
+#define show_arm(arm) ((arm) == MSSFRAC_TREATED ? "treated" : "stock")
+
+/* Receiver: one non-zero window was selected.  Sizes in bytes. */
+TRACE_EVENT(window,
+	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
+		 u32 space, u32 stock, u32 offer),
+	TP_ARGS(sk, conn, space, stock, offer),
+	TP_STRUCT__entry(
+		__field(u64, cookie)
+		__field(u32, space)
+		__field(u32, rcv_mss)
+		__field(u32, stock)
+		__field(u32, offer)
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u8, arm)
+	),
+	TP_fast_assign(
+		__entry->cookie = atomic64_read(&sk->sk_cookie);
+		__entry->space = space;
+		__entry->rcv_mss = inet_csk(sk)->icsk_ack.rcv_mss;
+		__entry->stock = stock;
+		__entry->offer = offer;
+		__entry->sport = inet_sk(sk)->inet_num;
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->arm = conn->arm;
+	),
+	TP_printk("cookie=%llu sport=%u dport=%u arm=%s space=%u rcv_mss=%u stock=%u offer=%u",
+		  __entry->cookie, __entry->sport, __entry->dport,
+		  show_arm(__entry->arm), __entry->space, __entry->rcv_mss,
+		  __entry->stock, __entry->offer)
+);
+
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_ROUND);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_LIMIT);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_TRIAL);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_KEPT);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_GAIN);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_LOST_GAIN);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_MOVED);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_RECHECK);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_STALL);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_MSS);
+
+/*
+ * Sender: a round trip ended, or the segment size was decided.  Sizes in
+ * bytes, rates in bytes per second (0: not measured at this event).
+ */
+TRACE_EVENT(align,
+	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
+		 u32 acked, u64 rate, u8 why),
+	TP_ARGS(sk, conn, acked, rate, why),
+	TP_STRUCT__entry(
+		__field(u64, cookie)
+		__field(u64, rate)
+		__field(u64, base_rate)
+		__field(u32, window)
+		__field(u32, cwnd)
+		__field(u32, acked)
+		__field(u32, stock)
+		__field(u32, seg)
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u8, arm)
+		__field(u8, phase)
+		__field(u8, why)
+	),
+	TP_fast_assign(
+		__entry->cookie = atomic64_read(&sk->sk_cookie);
+		__entry->rate = rate;
+		__entry->base_rate = conn->tx.base_rate;
+		__entry->window = conn->tx.round_wnd;
+		__entry->cwnd = tcp_snd_cwnd(tcp_sk(sk));
+		__entry->acked = acked;
+		__entry->stock = tcp_sk(sk)->mss_cache;
+		__entry->seg = conn->tx.seg ? conn->tx.seg :
+			       conn->tx.small_seg;
+		__entry->sport = inet_sk(sk)->inet_num;
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->arm = conn->arm;
+		__entry->phase = conn->tx.phase;
+		__entry->why = why;
+	),
+	TP_printk("cookie=%llu sport=%u dport=%u arm=%s why=%s phase=%s window=%u cwnd=%u acked=%u stock=%u seg=%u rate=%llu base_rate=%llu",
+		  __entry->cookie, __entry->sport, __entry->dport,
+		  show_arm(__entry->arm),
+		  __print_symbolic(__entry->why,
+				   { MSSFRAC_WHY_ROUND, "round" },
+				   { MSSFRAC_WHY_NO_LIMIT, "not-window-limited" },
+				   { MSSFRAC_WHY_TRIAL, "trial" },
+				   { MSSFRAC_WHY_KEPT, "kept" },
+				   { MSSFRAC_WHY_NO_GAIN, "no-gain" },
+				   { MSSFRAC_WHY_LOST_GAIN, "lost-gain" },
+				   { MSSFRAC_WHY_MOVED, "window-moved" },
+				   { MSSFRAC_WHY_RECHECK, "recheck" },
+				   { MSSFRAC_WHY_STALL, "stall" },
+				   { MSSFRAC_WHY_MSS, "mss-changed" }),
+		  __print_symbolic(__entry->phase,
+				   { MSSFRAC_TX_WATCH, "watch" },
+				   { MSSFRAC_TX_SETTLE, "settle" },
+				   { MSSFRAC_TX_TRIAL, "trial" },
+				   { MSSFRAC_TX_KEEP, "keep" }),
+		  __entry->window, __entry->cwnd, __entry->acked,
+		  __entry->stock, __entry->seg, __entry->rate,
+		  __entry->base_rate)
+);
+
+#endif /* MSSFRAC_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
