@@ -103,7 +103,11 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	count += count & 1;
 
 	seg = window / count;
-	return seg < MSSFRAC_MIN_SEG ? mss : seg;
+	/* Many small segments may lose more bytes to the division. */
+	if (seg < MSSFRAC_MIN_SEG ||
+	    count * seg <= mssfrac_whole_segments(window, mss))
+		return mss;
+	return seg;
 }
 
 #endif /* MSSFRAC_WINDOW_H */

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Window arithmetic of kmod/window.h in user space: the figures of the SC2003
+ * paper (section 3.5.1) exactly, then the invariants on random arguments.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#include "../../kmod/window.h"
+
+static int cases, failures;
+
+#define CASE(name, ok) do {						\
+	bool passed = (ok);						\
+	printf("%sok %d %s\n", passed ? "" : "not ", ++cases, name);	\
+	failures += !passed;						\
+} while (0)
+
+static bool is(u32 got, u32 wanted)
+{
+	if (got != wanted)
+		printf("# got %u, wanted %u\n", got, wanted);
+	return got == wanted;
+}
+
+/* xorshift32: the same arguments in every run. */
+static u32 random_below(u32 limit)
+{
+	static u32 x = 2463534242u;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return x % limit;
+}
+
+/* 33,000 B of space: 26,844 B advertised; 17,920 B of it sent by 8,960. */
+static void paper(void)
+{
+	CASE("33,000 B of space advertise 26,844 B",
+	     is(mssfrac_whole_segments(33000, 8948), 26844));
+	CASE("26,844 B offered let 17,920 B be sent",
+	     is(mssfrac_whole_segments(26844, 8960), 17920));
+	CASE("26 KB hold 18 KB of 9 KB segments",
+	     is(mssfrac_whole_segments(26 << 10, 9 << 10), 18 << 10));
+	CASE("48 KB ideal hold 5 segments",
+	     is(mssfrac_whole_segments(48 << 10, 8948) / 8948, 5));
+}
+
+/* What the fractional rules make of the same windows. */
+static void chosen(void)
+{
+	CASE("sender fills 26,052 B with four segments",
+	     is(mssfrac_segment(26052, 8948, 64, 16), 6513));
+	CASE("sender leaves two whole segments alone",
+	     is(mssfrac_segment(17896, 8948, 64, 16), 8948));
+	CASE("sender halves a window below one segment",
+	     is(mssfrac_segment(8192, 65483, 64, 16), 4096));
+	CASE("sender sends a window below two minimal segments whole",
+	     is(mssfrac_segment(1000, 8948, 64, 16), 1000));
+	CASE("sender leaves a silly window to the kernel",
+	     is(mssfrac_segment(535, 8948, 64, 16), 8948));
+	CASE("sender leaves many segments alone",
+	     is(mssfrac_segment(1 << 20, 8948, 64, 16), 8948));
+	CASE("a coarse step leaves a small rest alone",
+	     is(mssfrac_segment(2 * 8948 + 1000, 8948, 8, 16), 8948));
+	CASE("off is off",
+	     is(mssfrac_segment(26052, 8948, 0, 16), 8948) &&
+	     is(mssfrac_offer(17896, 26052, 17896, 8948, 0, 16), 17896));
+	CASE("receiver offers the rest in steps of MSS/8",
+	     is(mssfrac_offer(17896, 26052, 17896, 8948, 8, 16),
+		17896 + 7 * (8948 / 8)));
+	CASE("receiver keeps whole segments it can offer",
+	     is(mssfrac_offer(8948, 17896, 17792, 8948, 64, 16), 17896));
+	CASE("receiver keeps an offer until a step more fits",
+	     is(mssfrac_offer(17896, 26052, 26000, 8948, 64, 16), 26000));
+	CASE("receiver keeps a closed window closed",
+	     is(mssfrac_offer(0, 26052, 0, 8948, 64, 16), 0));
+	CASE("receiver leaves many segments alone",
+	     is(mssfrac_offer(1 << 19, 1 << 20, 0, 1448, 64, 16), 1 << 19));
+}
+
+static bool segment_invariants(void)
+{
+	int i;
+
+	for (i = 0; i < 2000000; i++) {
+		u32 window = random_below(1u << (1 + random_below(30)));
+		u32 mss = 88 + random_below(65448);
+		u32 frac = random_below(65);
+		u32 seg_max = 2 + random_below(255);
+		u32 seg = mssfrac_segment(window, mss, frac, seg_max);
+		u32 count;
+
+		if (seg > mss || (seg < MSSFRAC_MIN_SEG && seg != mss))
+			goto broken;
+		if (seg == mss)
+			continue;
+		count = window / seg;
+		/* Fills: what is left is less than one byte a segment. */
+		if (window - count * seg >= count)
+			goto broken;
+		/* Even, unless one segment is all the window can hold. */
+		if (count & 1 && (count > 1 || window >= mss))
+			goto broken;
+		if (count * seg <= mssfrac_whole_segments(window, mss))
+			goto broken;
+		continue;
+broken:
+		printf("# window %u mss %u frac %u seg_max %u: seg %u\n",
+		       window, mss, frac, seg_max, seg);
+		return false;
+	}
+	return true;
+}
+
+static bool offer_invariants(void)
+{
+	int i;
+
+	for (i = 0; i < 2000000; i++) {
+		u32 space = random_below(1u << 16);
+		u32 mss = 88 + random_below(65448);
+		u32 frac = random_below(65);
+		u32 stock = random_below(4) ?
+			    mssfrac_whole_segments(space, mss) :
+			    random_below(1u << 16);
+		u32 current_offer = random_below(1u << 16);
+		u32 offer = mssfrac_offer(stock, space, current_offer, mss,
+					  frac, 16);
+
+		/* Never below the kernel's offer, never beyond the space. */
+		if (offer < stock || (offer > space && offer != stock))
+			goto broken;
+		if (!stock && offer)
+			goto broken;
+		/* Once offered, the same space leads to the same offer. */
+		if (offer != stock &&
+		    mssfrac_offer(stock, space, offer, mss, frac, 16) != offer)
+			goto broken;
+		continue;
+broken:
+		printf("# space %u mss %u frac %u stock %u current %u: %u\n",
+		       space, mss, frac, stock, current_offer, offer);
+		return false;
+	}
+	return true;
+}
+
+int main(void)
+{
+	printf("KTAP version 1\n1..19\n");
+	paper();
+	chosen();
+	CASE("sender: 2,000,000 random windows keep the invariants",
+	     segment_invariants());
+	CASE("receiver: 2,000,000 random offers keep the invariants",
+	     offer_invariants());
+	return failures || cases != 19;
+}
