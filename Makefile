@@ -69,7 +69,7 @@ shell:				## a shell in a guest running KERNEL=
 bench-window:			## measure small windows, stock and treated
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
-	@tests/bench/window --kernel $(KERNEL)
+	@scripts/bench $(KERNEL) experiments/windows.toml
 
 load: module			## load the module into this machine's kernel
 	insmod build/kmod/$(RELEASE)/mssfrac.ko
