@@ -72,10 +72,10 @@ bench-window:			## measure small windows, stock and treated
 	@scripts/bench $(KERNEL) experiments/windows.toml
 
 load: module			## load the module into this machine's kernel
-	insmod build/kmod/$(RELEASE)/mssfrac.ko
+	@scripts/load
 
 unload:				## take the module out again
-	rmmod mssfrac
+	@scripts/load --unload
 
 install: all			## install to PREFIX= (/usr/local)
 	@scripts/install $(PREFIX) $(DESTDIR)
