@@ -65,7 +65,7 @@ static const struct path_value zero_path;
 static const __u64 wait_stages = WAIT_STAGES;
 #undef STAGE
 
-static __always_inline bool stage_waits(__u8 stage)
+static __always_inline __u64 stage_waits(__u8 stage)
 {
 	return wait_stages >> (stage & 63) & 1;
 }
@@ -156,24 +156,42 @@ static __always_inline __u8 flight_last(const struct flight *f)
 	return f->path.stages[(f->path.n - 1) & (PATH_STAGES - 1)];
 }
 
+/*
+ * log2 without branches (each would double what the verifier walks): smear
+ * the highest bit downwards, then a De Bruijn multiplication makes an index.
+ */
+static const __u8 log2_table[64] = {	/* at most HIST_BUCKETS - 1 */
+	0, 39, 1, 39, 39, 27, 2, 39, 39, 39, 39, 37, 28, 16, 3, 39,
+	39, 39, 35, 39, 39, 39, 21, 39, 38, 32, 29, 23, 17, 11, 4, 39,
+	39, 39, 26, 39, 39, 36, 15, 39, 34, 39, 20, 39, 31, 22, 10, 39,
+	25, 39, 14, 33, 19, 30, 9, 24, 13, 18, 8, 12, 7, 6, 5, 39,
+};
+
 static __always_inline __u32 log2_u64(__u64 v)
 {
-	__u32 r = 0;
-
-	if (v >> 32) { v >>= 32; r += 32; }
-	if (v >> 16) { v >>= 16; r += 16; }
-	if (v >> 8) { v >>= 8; r += 8; }
-	if (v >> 4) { v >>= 4; r += 4; }
-	if (v >> 2) { v >>= 2; r += 2; }
-	if (v >> 1) r += 1;
-	return r < HIST_BUCKETS ? r : HIST_BUCKETS - 1;
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	return log2_table[v * 0x03f79d71b4cb0a89ULL >> 58];
 }
 
-/* Add a locked flight to its path's sums.  The caller frees the entry. */
-static __noinline int flight_sum(struct flight *f, __u32 end)
+static __always_inline struct flight *flight_at(__u32 at)
 {
+	return bpf_map_lookup_elem(&flights, &at);
+}
+
+/*
+ * Add a locked flight to its path's sums.  The caller frees the entry.  Not
+ * static: the verifier then walks it once per program, not once per call.
+ */
+__noinline int flight_sum(__u32 at, __u32 end)
+{
+	struct flight *f = flight_at(at);
 	struct path_value *v;
-	__u64 work = 0, wait = 0;
+	__u64 all = 0, work, wait = 0;
 	__u32 i;
 
 	if (!f)
@@ -191,27 +209,24 @@ static __noinline int flight_sum(struct flight *f, __u32 end)
 	for (i = 0; i < PATH_STAGES; i++) {
 		if (i >= f->path.n)
 			break;
-		if (stage_waits(f->path.stages[i]))
-			wait += f->stage_ns[i];
-		else
-			work += f->stage_ns[i];
+		all += f->stage_ns[i];
+		/* No branch: the verifier would follow both, 2^32 times. */
+		wait += f->stage_ns[i] & -stage_waits(f->path.stages[i]);
 		__sync_fetch_and_add(&v->stage_ns[i], f->stage_ns[i]);
 	}
+	work = all - wait;
 	__sync_fetch_and_add(&v->packets, 1);
 	__sync_fetch_and_add(&v->segments, f->segments);
 	__sync_fetch_and_add(&v->bytes, f->bytes);
 	__sync_fetch_and_add(&v->work_ns, work);
 	__sync_fetch_and_add(&v->wait_ns, wait);
 	i = log2_u64(work);
+	/* The compiler knows the table, the verifier does not. */
+	asm volatile("" : "+r"(i));
 	if (i < HIST_BUCKETS)
 		__sync_fetch_and_add(&v->hist[i], 1);
 	count_end(end);
 	return 0;
-}
-
-static __always_inline struct flight *flight_at(__u32 at)
-{
-	return bpf_map_lookup_elem(&flights, &at);
 }
 
 /*
@@ -246,7 +261,7 @@ static __noinline __u32 flight_evict(__u64 key)
 		return NO_FLIGHT;
 	f = flight_at(victim);
 	if (f && stage_waits(flight_last(f))) {
-		flight_sum(f, END_EVICTED);
+		flight_sum(victim, END_EVICTED);
 		__sync_fetch_and_add(&flights_active, -1);
 		return victim;
 	}
@@ -319,7 +334,7 @@ static __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 	f = flight_at(at);
 	if (f) {
 		flight_mark(f, stage, bpf_ktime_get_ns());
-		flight_sum(f, end);
+		flight_sum(at, end);
 	}
 	flight_release(at);
 	return 0;

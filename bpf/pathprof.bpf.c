@@ -93,6 +93,9 @@ FENTRY(tcp_push_one, struct sock *sk)
 { tx_push(sk, ST_TX_PUSH_ONE); return 0; }
 FENTRY(tcp_write_xmit, struct sock *sk)
 { tx_xmit(sk); return 0; }
+/* Callers in its own file may have the second inlined: both are needed. */
+FENTRY(tcp_retransmit_skb, struct sock *sk)
+{ tx_retransmit(sk); return 0; }
 FENTRY(__tcp_retransmit_skb, struct sock *sk)
 { tx_retransmit(sk); return 0; }
 FENTRY(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)

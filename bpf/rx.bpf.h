@@ -186,7 +186,7 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	if (!f || flight_last(f) != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
 		if (f)
-			flight_sum(f, END_REENTERED);
+			flight_sum(at, END_REENTERED);
 		flight_release(at);
 		return false;
 	}

@@ -80,7 +80,8 @@ STAGE(38, TX_PUSH_ONE, "push1", TX, 20, WORK, "tcp_push_one", \
       "send one packet from within a write") \
 STAGE(39, TX_XMIT, "xmit", TX, 30, WORK, "tcp_write_xmit", \
       "windows and sizes are decided") \
-STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, "__tcp_retransmit_skb", \
+STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, \
+      "tcp_retransmit_skb __tcp_retransmit_skb", \
       "sent again") \
 STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, "__tcp_transmit_skb", \
       "TCP header is built") \

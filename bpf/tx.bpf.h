@@ -170,7 +170,7 @@ static __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
 				end = f->path.flags & PF_COPIED ?
 				      END_DELIVERED : END_UNREAD;
 			flight_mark(f, rx_stage, bpf_ktime_get_ns());
-			flight_sum(f, end);
+			flight_sum(at, end);
 		}
 		flight_release(at);
 		return 0;
@@ -188,7 +188,7 @@ static __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
 		f->path.reason = reason;
 		flight_mark(f, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
 			    bpf_ktime_get_ns());
-		flight_sum(f, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
+		flight_sum(at, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
 	}
 	flight_release(at);
 	return 0;

@@ -5,6 +5,7 @@
  * table; whatever remains is recorded in the profile by name.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -29,6 +30,7 @@ struct session {
 	struct bpf_program *programs[PROFILE_HOOKS];
 	struct profile_hook hooks[PROFILE_HOOKS];
 	size_t nhooks;
+	char reasons[PROFILE_REASONS][32];
 	struct session_config config;
 	uint64_t start_ns, stop_ns;
 	char started[40];
@@ -127,6 +129,33 @@ static void find_hook(struct profile_hook *hook, const struct btf *btf,
 		hook->state = HOOK_PRESENT;
 }
 
+/* Drop reasons are an enum whose values change between kernels. */
+static void read_reasons(struct session *s, const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
+	const struct btf_type *type;
+	const struct btf_enum *e;
+	const char *name;
+	char *c;
+	int i;
+
+	if (id < 0)
+		return;
+	type = btf__type_by_id(btf, id);
+	e = btf_enum(type);
+	for (i = 0; i < btf_vlen(type); i++) {
+		name = btf__name_by_offset(btf, e[i].name_off);
+		if (!name || e[i].val < 0 || e[i].val >= PROFILE_REASONS)
+			continue;
+		if (!strncmp(name, "SKB_DROP_REASON_", 16))
+			name += 16;
+		c = s->reasons[e[i].val];
+		snprintf(c, sizeof(s->reasons[0]), "%.31s", name);
+		for (; *c; c++)
+			*c = tolower((unsigned char)*c);
+	}
+}
+
 /* Decide for every program whether this kernel has its hook. */
 static int find_hooks(struct session *s, char *err, size_t len)
 {
@@ -162,6 +191,7 @@ static int find_hooks(struct session *s, char *err, size_t len)
 		find_hook(&s->hooks[i], btf,
 			  no_symbols ? 1 : counts[at - names]);
 	}
+	read_reasons(s, btf);
 	btf__free(btf);
 	return 0;
 }
@@ -226,7 +256,7 @@ static int attach_all(struct session *s)
 
 static int load_failed(int rc, char *err, size_t len)
 {
-	if (rc == -EPERM || rc == -EACCES) {
+	if (rc == -EPERM) {
 		snprintf(err, len, "the kernel refuses to load BPF programs "
 			 "for this user (%s); run as root, and check that "
 			 "BPF is not locked down", strerror(-rc));
@@ -455,6 +485,9 @@ static void read_misses(struct session *s)
 		if (!bpf_obj_get_info_by_fd(bpf_program__fd(s->programs[i]),
 					    &info, &len))
 			s->hooks[i].missed = info.recursion_misses;
+		if (getenv("PATHPROF_DEBUG"))
+			fprintf(stderr, "%s: %u instructions verified\n",
+				s->hooks[i].name, info.verified_insns);
 	}
 }
 
@@ -482,6 +515,7 @@ static void describe_system(struct session *s, struct profile *p)
 	snprintf(p->machine, sizeof(p->machine), "%.31s", u.machine);
 	snprintf(p->tool_version, sizeof(p->tool_version), "%s", VERSION);
 	memcpy(p->hooks, s->hooks, sizeof(p->hooks));
+	memcpy(p->reasons, s->reasons, sizeof(p->reasons));
 	p->nhooks = s->nhooks;
 	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
 		if (p->stages[i].known)

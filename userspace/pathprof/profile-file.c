@@ -70,6 +70,25 @@ static json_t *path_json(const struct profile_path *p)
 			 "histogram", numbers(v->hist, hist));
 }
 
+/* Names of the drop reasons that occur. */
+static json_t *reasons_json(const struct profile *p)
+{
+	json_t *o = json_object();
+	unsigned int reason;
+	char number[16];
+	size_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		reason = p->paths[i].key.reason;
+		if (reason >= PROFILE_REASONS || !*p->reasons[reason])
+			continue;
+		snprintf(number, sizeof(number), "%u", reason);
+		json_object_set_new(o, number,
+				    json_string(p->reasons[reason]));
+	}
+	return o;
+}
+
 static json_t *stages_json(const struct profile *p)
 {
 	const struct profile_stage *s;
@@ -150,7 +169,8 @@ static json_t *profile_json(const struct profile *p)
 		json_array_append_new(paths, path_json(&p->paths[i]));
 	return json_pack(
 		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
-		" s:{s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o}",
+		" s:{s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
+		" s:o}",
 		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
 		"tool", "name", "pathprof", "version", p->tool_version,
 		"kernel", "release", p->release, "machine", p->machine,
@@ -165,7 +185,7 @@ static json_t *profile_json(const struct profile *p)
 		"fast_data", (json_int_t)t.fast_data,
 		"account", account, "counters", counters,
 		"hooks", hooks_json(p), "stages", stages_json(p),
-		"paths", paths);
+		"reasons", reasons_json(p), "paths", paths);
 }
 
 int profile__print(const struct profile *p)
@@ -435,6 +455,26 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 		*to = path;
 }
 
+static void read_reasons(struct reader *r, const json_t *root,
+			 struct profile *p)
+{
+	json_t *o = (json_t *)get_object(r, root, "reasons"), *v;
+	unsigned long reason;
+	const char *key;
+	char *end;
+
+	if (r->bad)
+		return;
+	json_object_foreach(o, key, v) {
+		reason = strtoul(key, &end, 10);
+		if (*end || reason >= PROFILE_REASONS)
+			refuse(r, "holds no reason number", "reasons");
+		else
+			get_text(r, o, key, p->reasons[reason],
+				 sizeof(p->reasons[0]));
+	}
+}
+
 static void read_account(struct reader *r, const json_t *root,
 			 struct profile *p)
 {
@@ -479,6 +519,7 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	else if (!json_is_null(command))
 		refuse(r, "is no text", "command");
 	read_account(r, root, p);
+	read_reasons(r, root, p);
 	/* The file's own stage table counts, not the one of this build. */
 	memset(p->stages, 0, sizeof(p->stages));
 	o = get_array(r, root, "stages", PATHPROF_STAGE_MAX);

@@ -15,6 +15,7 @@
 #define PROFILE_FORMAT	"pathprof-profile"
 #define PROFILE_VERSION	1
 #define PROFILE_HOOKS	80
+#define PROFILE_REASONS	192	/* enum skb_drop_reason grows slowly */
 
 struct profile_stage {
 	char name[16];
@@ -60,6 +61,8 @@ struct profile {
 	struct profile_stage stages[PATHPROF_STAGE_MAX];
 	struct profile_hook hooks[PROFILE_HOOKS];
 	size_t nhooks;
+	/* The kernel's names of drop reasons; "" if not known. */
+	char reasons[PROFILE_REASONS][32];
 	struct profile_path *paths;
 	size_t npaths;
 };

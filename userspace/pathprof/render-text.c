@@ -85,8 +85,10 @@ size_t *render__order(const struct profile *p, enum sort_column column)
 	return order;
 }
 
-void render__words(const struct profile_path *path, char *out, size_t size)
+void render__words(const struct profile *p, const struct profile_path *path,
+		   char *out, size_t size)
 {
+	char clean[32];
 	const struct path_key *k = &path->key;
 	uint32_t f = k->flags;
 	bool rx = k->dir == DIR_RX;
@@ -112,7 +114,12 @@ void render__words(const struct profile_path *path, char *out, size_t size)
 	case END_SENT:
 		break;
 	case END_DROPPED:
-		snprintf(out, size, " dropped:%u", k->reason);
+		if (k->reason < PROFILE_REASONS && *p->reasons[k->reason])
+			snprintf(out, size, " drop:%s",
+				 printable(p->reasons[k->reason], clean,
+					   sizeof(clean)));
+		else
+			snprintf(out, size, " drop:%u", k->reason);
 		break;
 	default:
 		snprintf(out, size, " %s", end_name(k->end));
@@ -126,8 +133,7 @@ void render__row(const struct profile *p, const struct profile_totals *t,
 	char a[8], b[8], c[8], d[8], words[80];
 	double n = v->packets ? v->packets : 1;
 
-	(void)p;
-	render__words(path, words, sizeof(words));
+	render__words(p, path, words, sizeof(words));
 	snprintf(out, size, "%5.1f  %5.1f %8s %7.1f %6s %7s %8s  %s",
 		 t->work_ns ? 100.0 * v->work_ns / t->work_ns : 0,
 		 t->packets ? 100.0 * v->packets / t->packets : 0,

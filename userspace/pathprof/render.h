@@ -28,7 +28,8 @@ size_t *render__order(const struct profile *p, enum sort_column column);
 void render__row(const struct profile *p, const struct profile_totals *t,
 		 const struct profile_path *path, char *out, size_t size);
 /* Words such as "rx fast data". */
-void render__words(const struct profile_path *path, char *out, size_t size);
+void render__words(const struct profile *p, const struct profile_path *path,
+		   char *out, size_t size);
 /* The head of a frame; total is the account since the start. */
 void render__head(FILE *f, const struct profile *p,
 		  const struct profile *total);
