@@ -64,7 +64,6 @@ expect "--check names what is missing" 3 \
 	--check build guest 6.1
 expect "neither root nor sudo" 3 "needs root or sudo" build
 
-# shellcheck disable=SC2016 # of the stub
 stub sudo 'echo "sudo was asked for $3" >&2; exit 1'
 expect "an ordinary user with sudo" 1 "sudo was asked for apt-get" build
 
