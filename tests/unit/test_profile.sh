@@ -108,6 +108,7 @@ check "a future version" damaged 's/^ "version": 1/ "version": 99/' \
 	'newer pathprof \(format version 99'
 check "no version" damaged 's/^ "version": 1/ "versiom": 1/' 'no format version'
 check "a negative count" damaged '0,/"packets": /s//&-/' '"packets" is out'
+# shellcheck disable=SC2016 # $ is sed's
 check "an unknown stage" damaged '/"stages": \[$/,$s/^    3,/    63,/' \
 	'"stages" names no stage'
 check "an unknown flag" damaged 's/"data"/"date"/' '"flags" holds'

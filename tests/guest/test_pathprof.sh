@@ -1,0 +1,263 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# pathprof against the kernel's own counters: every packet on the right path,
+# none lost unseen, nothing left behind.  Runs in one guest.
+
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+PP=$TOP/build/bin/pathprof
+cd "$TMP" || exit
+exec 3>&1 # figures worth seeing even when all is well
+
+# A question to a profile file: field FILE EXPRESSION, with p the profile,
+# n(words...) the packets of the paths that have all these words (direction,
+# end, flags), and n(..., k="segments") another sum.
+field() {
+	python3 -IS - "$1" "$2" <<'EOF'
+import json, sys
+with open(sys.argv[1]) as f:
+    p = json.load(f)
+names = {s["id"]: s["name"] for s in p["stages"]}
+def words(x):
+    return {x["direction"], x["end"], "v%d" % x["family"], *x["flags"],
+            *("@" + names[i] for i in x["stages"])}
+def n(*want, k="packets"):
+    return sum(x[k] for x in p["paths"] if set(want) <= words(x))
+a = p["account"]
+print(eval("(" + sys.argv[2] + ")"))
+EOF
+}
+
+# counters FILE NETNS...: kernel counters, summed over namespaces ("-": here).
+counters() {
+	local ns out=$1
+	shift
+	for ns; do
+		if [ "$ns" = - ]; then
+			cat /proc/net/netstat /proc/net/snmp
+		else
+			ip netns exec "$ns" cat /proc/net/netstat /proc/net/snmp
+		fi
+	done | awk '
+		/^(TcpExt|Tcp):/ {
+			if ($1 in head && head[$1] != "") {
+				n = split(head[$1], name)
+				for (i = 2; i <= n; i++)
+					sum[$1 name[i]] += $i
+				head[$1] = ""
+			} else
+				head[$1] = $0
+		}
+		END { for (i in sum) print i, sum[i] }' >"$out"
+}
+
+# grew NAME: by how much a counter grew between $TMP/before and $TMP/after.
+grew() {
+	awk -v k="$1" '$1 == k { v[FNR == NR] = $2 }
+		END { print v[0] - v[1] }' before after
+}
+
+# The sums that must match the kernel, and the account.  The kernel skips a
+# program that an interrupt nests into itself; these calls it counts, and each
+# may be one difference.  Without any, equality is exact.
+matches_kernel() {
+	local line missed
+	missed=$(field "$1" 'sum(h["missed"] for h in p["hooks"])')
+	[ "$missed" -eq 0 ] || echo "# $missed calls missed" >&3
+	line=$(field "$1" '" ".join(map(str, [n("rx", "fast", "data"),
+		n("hpack"), n("pureack"),
+		n("tx", "retransmit", k="segments"), a["unaccounted"],
+		sum(a[i] for i in ("evicted", "stale", "no_slot", "map_full",
+			"abandoned", "sock_clash"))]))')
+	echo "# HPHits HPAcks PureAcks RetransSegs unaccounted lost: $line" >&3
+	within "$missed" "$line" "$(grew TcpExt:TCPHPHits) $(
+		grew TcpExt:TCPHPAcks) $(grew TcpExt:TCPPureAcks) $(
+		grew Tcp:RetransSegs) 0 0"
+}
+
+# within N "A B ..." "A B ...": no pair differs by more than N.
+within() {
+	local a b
+	echo "got '$2', wanted '$3' within $1"
+	read -ra a <<<"$2"
+	read -ra b <<<"$3"
+	for i in "${!b[@]}"; do
+		[ $((a[i] - b[i])) -le "$1" ] && [ $((b[i] - a[i])) -le "$1" ] ||
+			return 1
+	done
+}
+
+more_than() {
+	[ "$1" -gt "$2" ] || {
+		echo "$3: $1, wanted more than $2"
+		return 1
+	}
+}
+
+no_programs() { ! bpftool prog | grep -qE 'name (tcp_v4_rcv|tcp_ack) '; }
+
+# ping_pong PORT COUNT [ADDR]: COUNT packets, each read before the next.
+ping_pong() {
+	python3 -IS - "$1" "$2" "${3:-127.0.0.1}" <<'EOF'
+import socket, sys
+port, count, addr = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+listener = socket.create_server((addr, port))
+a = socket.create_connection((addr, port))
+b = listener.accept()[0]
+for i in range(count):
+    a.sendall(b"x" * 100)
+    b.recv(1000)
+EOF
+}
+
+listening() { ss -Hltn | grep -q ":$1 "; }
+in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
+
+plan 11
+
+# Steps: list the stages, as root and as nobody.
+# Expected: at least 12 receive and 8 transmit stages are there.
+case_list() {
+	local out
+	out=$("$PP" list) || return
+	more_than "$(grep -cE '^rx +[^ ]+ +yes' <<<"$out")" 11 "rx stages" &&
+		more_than "$(grep -cE '^tx +[^ ]+ +yes' <<<"$out")" 7 \
+			"tx stages" || return
+	is "$(setpriv --reuid 65534 --clear-groups "$PP" list)" "$out"
+}
+check "list shows the stages of this kernel" case_list
+
+# Steps: 23 packets on one port and 40 on another; the filter names the first.
+# Expected: exactly 23 data packets received and 23 sent, none of the others.
+case_filter() {
+	"$PP" record -o f.json --port 4023 -- bash -c "
+		$(declare -f ping_pong)
+		ping_pong 4023 23; ping_pong 4040 40" || return
+	is "$(field f.json 'n("rx", "data"), n("tx", "data"),
+		a["unaccounted"]')" "(23, 23, 0)" || return
+	more_than "$(field f.json 'p["counters"]["filtered"]')" 80 filtered
+}
+check "23 packets are 23 packets, and other ports are left out" case_filter
+
+# Steps: bulk transfer over loopback with every packet followed.
+# Expected: the kernel's counts, exactly.
+case_loopback() {
+	iperf3 -s -1 -D
+	wait_for 20 listening 5201 || return
+	counters before -
+	"$PP" record -o lo.json -- iperf3 -c 127.0.0.1 -n 4M || return
+	wait_for 20 bash -c '! ss -Htn state established | grep -q :5201'
+	counters after -
+	matches_kernel lo.json && more_than "$(grew TcpExt:TCPHPHits)" 0 HPHits
+}
+check "loopback: counts equal the kernel's" case_loopback
+
+# Steps: two namespaces; delay, loss and reordering on the way; transfers of
+# IPv4 and IPv6.  Expected: fast and slow paths, backlog, retransmissions and
+# reordering all occur, and all counts equal the kernel's.
+case_veth() {
+	pair a b 1500
+	tc -n a qdisc add dev va root netem delay 2ms loss 1% \
+		reorder 75% 50% || return
+	ip netns exec b iperf3 -s -D -I "$TMP/server"
+	defer 'kill $(cat "$TMP/server")'
+	wait_for 20 in_ns_listening b 5201 || return
+	counters before - a b
+	"$PP" record -o veth.json -- bash -c '
+		ip netns exec a iperf3 -c 10.9.0.2 -n 2M &&
+		ip netns exec a iperf3 -c fd09::2 -n 1M' || return
+	counters after - a b
+	matches_kernel veth.json || return
+	for words in '"rx","fast","data","v4"' '"rx","slow","data","v4"' \
+		'"rx","fast","data","v6"' '"rx","ooo"' '"tx","retransmit"' \
+		'"tx","@qdisc"' '"tx","dropped"'; do
+		more_than "$(field veth.json "n($words)")" 0 "$words" || return
+	done
+}
+check "veth with loss and reordering: counts equal the kernel's" case_veth
+
+# Steps: a reader that owns its socket while packets arrive.
+# Expected: packets that waited in the backlog are among those that matched.
+case_backlog() {
+	more_than "$(($(field veth.json 'n("rx", "backlog")') + $(
+		field lo.json 'n("rx", "backlog")')))" 0 backlog
+}
+check "packets processed in process context are among them" case_backlog
+
+# Steps: GRO at the receiver, segments from the sender.
+# Expected: merged packets, super-packets, and still the kernel's counts.
+case_gro() {
+	tc -n a qdisc del dev va root
+	ip netns exec a ethtool -K va tso off gso off || return
+	ip netns exec b ethtool -K vb gro on || return
+	counters before - a b
+	"$PP" record -o gro.json -- ip netns exec a iperf3 -c 10.9.0.2 \
+		-n 2M || return
+	counters after - a b
+	matches_kernel gro.json || return
+	more_than "$(field gro.json 'n("merged")')" 0 merged &&
+		more_than "$(field gro.json 'n("rx", "gro", "data")')" 0 gro
+}
+check "GRO: counts equal the kernel's" case_gro
+
+# Steps: follow 1 in 8 of all packets of a transfer.
+# Expected: the share is within 5 standard deviations of 1/8.
+case_sampling() {
+	local before after
+	before=$(ip netns exec b cat /sys/class/net/vb/statistics/rx_packets)
+	"$PP" record -o s.json --sample 8 -- ip netns exec a iperf3 \
+		-c 10.9.0.2 -n 3M || return
+	after=$(ip netns exec b cat /sys/class/net/vb/statistics/rx_packets)
+	# rx at b alone: what a receives comes on another device.
+	field s.json "(lambda n, k, e: 'ok' if n > 500 and abs(k - n / 8) <
+		5 * (n * 7 / 64) ** .5 else 'sampled %d of %d' % (k, n))(
+		$((after - before)), n('rx', '@gro'), 0)" >share
+	is "$(cat share)" ok && is "$(field s.json 'a["unaccounted"]')" 0
+}
+check "1 in 8 packets is 1 in 8 packets" case_sampling
+
+# Steps: record, report, report --json twice.
+# Expected: JSON survives a round trip; the text fits 80 columns.
+case_report() {
+	"$PP" report --json veth.json >1.json && "$PP" report --json 1.json \
+		>2.json && cmp 1.json 2.json || return
+	"$PP" report veth.json >text && "$PP" report --detail lo.json >>text ||
+		return
+	is "$(awk 'length > 80' text)" "" &&
+		more_than "$(grep -c 'rx fast data' text)" 0 rows
+}
+check "a report round-trips and fits 80 columns" case_report
+
+# Steps: one frame of top during a transfer.
+# Expected: rows, the account, 80 columns.
+case_top() {
+	local load
+	ip netns exec a iperf3 -c 10.9.0.2 -t 60 -b 20M >/dev/null &
+	load=$!
+	"$PP" --top --once -i 1 >frame || return
+	kill $load 2>/dev/null
+	sed 's/^/# /' frame | head -12 >&3
+	is "$(awk 'length > 80' frame)" "" &&
+		more_than "$(grep -cE '^ *[0-9.]+ +[0-9.]+ .* rx ' frame)" 0 \
+			rows && grep -q '^Account: ' frame
+}
+check "top --once prints a frame" case_top
+
+# Steps: record one address of the loopback; 5 packets to another, 7 to it;
+# interrupt.  Expected: status 0, the file valid, exactly the 7 in it.
+case_interrupt() {
+	local pid
+	mkfifo ready
+	"$PP" record -o int.json --addr 127.0.0.7 --ready-fd 9 9>ready &
+	pid=$!
+	read -r _ <ready
+	ping_pong 4024 5
+	ping_pong 4025 7 127.0.0.7
+	kill -INT $pid
+	wait $pid || return
+	is "$(field int.json 'n("rx", "data"), n("tx", "data")')" "(7, 7)"
+}
+check "an interrupted recording by address is complete" case_interrupt
+
+check "no BPF program stays behind" wait_for 10 no_programs

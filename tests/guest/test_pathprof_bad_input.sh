@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# pathprof given what it cannot use: each case ends with the right status and
+# one sentence that names the culprit, and harms no file.
+
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+PP=$TOP/build/bin/pathprof
+cd "$TMP" || exit
+
+# refuses STATUS PATTERN COMMAND...: status, and one line that matches.
+refuses() {
+	local want=$1 pattern=$2 status
+	shift 2
+	"$@" >stdout 2>stderr
+	status=$?
+	cat stderr
+	is "$status" "$want" && is "$(wc -l <stderr)" 1 &&
+		grep -qE -- "$pattern" stderr
+}
+
+nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
+
+plan 19
+
+check "no command" refuses 2 'which command' "$PP"
+check "unknown command, nearest named" refuses 2 'did you mean record\?' \
+	"$PP" recrod
+check "ambiguous command" refuses 2 'record or report' "$PP" re
+check "unknown option, nearest named" refuses 2 'did you mean sample' \
+	"$PP" top --smaple 3
+check "--sample 0" refuses 2 'from 1 to' "$PP" top --sample 0
+check "--sample -1" refuses 2 '"-1"' "$PP" top --sample -1
+check "--sample 1e30" refuses 2 'from 1 to' "$PP" record -o f --sample 1e30
+check "--sample x" refuses 2 '"x"' "$PP" top --sample x
+check "--port 65536" refuses 2 'to 65535' "$PP" top --port 65536
+check "--addr nowhere" refuses 2 'IPv4 or IPv6' "$PP" top --addr nowhere
+check "record without a file" refuses 2 'Add -o FILE' "$PP" record
+check "no root" refuses 3 'needs root' nobody "$PP" top --once
+
+# Steps: an output folder that does not exist.
+# Expected: refused before the command runs.
+case_unwritable() {
+	refuses 1 'cannot write .*No such file' "$PP" record -o no/such/file \
+		-- touch ran || return
+	is "$(ls ran 2>/dev/null)" ""
+}
+check "unwritable output, before recording" case_unwritable
+
+# Steps: a name with an escape sequence.
+# Expected: no control character reaches the terminal.
+case_control() {
+	"$PP" report $'a\e[31mb\x9bc' 2>stderr
+	is "$?" 1 && is "$(tr -d '\n[:print:]' <stderr | wc -c)" 0
+}
+check "control characters are not passed on" case_control
+
+# Steps: hide the kernel's type information.
+# Expected: status 3, the file named, the old output untouched.
+case_no_btf() {
+	echo precious >out.json
+	mount -t tmpfs none /sys/kernel/btf || return
+	refuses 3 '/sys/kernel/btf/vmlinux' "$PP" record -o out.json -- true
+	local rc=$?
+	refuses 3 '/sys/kernel/btf/vmlinux' "$PP" list || rc=1
+	umount /sys/kernel/btf
+	is "$(cat out.json)" precious && return $rc
+}
+check "no type information" case_no_btf
+
+# Steps: a command that does not exist.
+# Expected: 127, and a valid profile all the same.
+case_not_found() {
+	"$PP" record -o nf.json -- /no/such/command 2>stderr
+	is "$?" 127 && grep -q 'cannot run /no/such/command' stderr &&
+		"$PP" report nf.json
+}
+check "command not found" case_not_found
+
+# Steps: a command that fails.
+# Expected: status 1, the command's status said, a valid profile.
+case_failed() {
+	refuses 1 '' "$PP" record -o failed.json -- true && return 1
+	"$PP" record -o failed.json -- false 2>stderr
+	is "$?" 1 && grep -q 'false ended with status 1' stderr &&
+		"$PP" report failed.json
+}
+check "a failing command" case_failed
+
+# Steps: write the profile to a full disk that holds an older one.
+# Expected: failure, and the older file as it was.
+case_disk_full() {
+	mkdir full && mount -t tmpfs -o size=16k none full || return
+	defer "umount $TMP/full"
+	echo precious >full/out.json
+	"$PP" record -o full/out.json -- true 2>stderr
+	is "$?" 1 && grep -q 'cannot write full/out.json: No space' stderr &&
+		is "$(cat full/out.json)" precious && is "$(ls full)" out.json
+}
+check "a full disk keeps the old profile" case_disk_full
+
+check "stdout full" refuses 1 'cannot write the output' \
+	bash -c "'$PP' list >/dev/full"
