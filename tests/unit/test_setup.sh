@@ -52,7 +52,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..10"
+echo "1..11"
 
 machine
 expect "no part named" 2 "usage:"
@@ -70,6 +70,7 @@ expect "an ordinary user with sudo" 1 "sudo was asked for apt-get" build
 machine
 stub uname 'echo aarch64'
 expect "another architecture" 3 "needs Debian 12 on x86_64" build
+expect "another architecture, only asked what is missing" 0 "" --check build
 
 # Everything there: silent, and no server is asked.
 machine
