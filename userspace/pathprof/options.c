@@ -12,18 +12,36 @@
 #include <string.h>
 #include "pathprof-tool.h"
 
+/* Bytes of the UTF-8 character at s; 0 if it is none, or a C1 control. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t n = s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : s[0] >= 0xe0 ? 3 :
+		   s[0] >= 0xc2 ? 2 : 0, i;
+
+	if (s[0] >= 0xf5 || (s[0] == 0xc2 && s[1] < 0xa0))
+		return 0;
+	for (i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
 const char *printable(const char *text, char *out, size_t size)
 {
-	size_t i;
+	const unsigned char *s = (const unsigned char *)text;
+	size_t at = 0, n;
 
-	for (i = 0; text[i] && i + 1 < size; i++)
-		out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ?
-			 '?' : text[i];
-	out[i] = 0;
-	/* C1 controls hide in UTF-8 as 0xc2 0x80..0x9f. */
-	for (i = 0; out[i]; i++)
-		if ((out[i] & 0xff) == 0xc2 && (out[i + 1] & 0xe0) == 0x80)
-			out[i] = out[i + 1] = '?';
+	while (*s && at + 5 < size) {
+		n = *s < 0x80 ? 1 : utf8_length(s);
+		if (!n || *s < ' ' || *s == 0x7f) {
+			out[at++] = '?';
+			s++;
+			continue;
+		}
+		while (n--)
+			out[at++] = *s++;
+	}
+	out[at] = 0;
 	return out;
 }
 
