@@ -124,8 +124,13 @@ def test_path_that_virtme_refuses(tmp_path):
     assert end.value.code == 3
 
 
-def test_command_reaches_the_guest_quoted():
+def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
     guest = load()
-    script = guest.IN_GUEST.format(share="s", top="t", mode="fast",
-                                   command=shlex.join(["echo", "a  'b'"]))
-    assert """echo 'a  '"'"'b'"'"''""" in script
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
+    monkeypatch.setattr(guest, "run_in",
+                        lambda args, image, share: (share / "run").read_text())
+    args = argparse.Namespace(mode="fast", log=None, rwdir=[],
+                              command=["echo", "a  'b'"])
+    script = guest.run(args, Path("vmlinuz-6.1"))
+    assert shlex.join(args.command) in script
+    assert not list(tmp_path.glob("guest/*"))  # nothing stays behind
