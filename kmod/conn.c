@@ -96,7 +96,7 @@ static struct mssfrac_conn *conn_new(struct sock *sk)
 		return NULL;
 	conn->sk = sk;
 	conn->arm = arm_of(sk, &mn->set);
-	conn->rx_last_segs = tp->data_segs_in;
+	conn->rx.last_segs = tp->data_segs_in;
 	conn->tx.last_segs = tp->data_segs_out;
 	if (rhashtable_insert_fast(&conns, &conn->node, conns_params)) {
 		kfree(conn);

@@ -130,12 +130,19 @@ struct mssfrac_tx {
 	   eager:1;		/* has stalled before: do not wait again */
 };
 
+struct mssfrac_rx {
+	u32 last_segs;		/* data_segs_in already counted */
+	u32 ssthresh;		/* rcv_ssthresh when it last moved, bytes */
+	u32 still_segs;		/* data segments received since */
+	u8 steady;		/* it has stood still: offers may be raised */
+};
+
 struct mssfrac_conn {
 	struct rhash_head node;
 	const struct sock *sk;	/* key; identity only, never dereferenced */
 	struct rcu_head rcu;
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
-	u32 rx_last_segs;	/* data_segs_in already counted */
+	struct mssfrac_rx rx;
 	struct mssfrac_tx tx;
 };
 

@@ -10,6 +10,9 @@
 #include "trace.h"
 #include "window.h"
 
+/* The kernel's window has finished growing after as many data segments. */
+#define STEADY_SEGS 32
+
 /* Bytes the kernel would be ready to queue, before any rounding. */
 static u32 offerable(const struct sock *sk)
 {
@@ -22,12 +25,37 @@ static u32 offerable(const struct sock *sk)
 	return clamp_t(int, space, 0, U16_MAX << tp->rx_opt.rcv_wscale);
 }
 
-static void count_segments(const struct sock *sk, struct mssfrac_conn *conn,
-			   struct mssfrac_net *mn)
+/* Data segments received since the last call. */
+static u32 count_segments(const struct sock *sk, struct mssfrac_conn *conn,
+			  struct mssfrac_net *mn)
 {
-	mssfrac_add(mn, conn->arm, rx_segments,
-		    mssfrac_conn_growth(tcp_sk(sk)->data_segs_in,
-					&conn->rx_last_segs));
+	u32 segs = mssfrac_conn_growth(tcp_sk(sk)->data_segs_in,
+				       &conn->rx.last_segs);
+
+	mssfrac_add(mn, conn->arm, rx_segments, segs);
+	return segs;
+}
+
+/*
+ * How far the kernel lets its window grow (tcp_grow_window) depends on the
+ * segments that come, and so on what was offered: let it finish first.  Once
+ * it has, it stays so; offers that come and go would unsettle the sender.
+ */
+static bool window_steady(const struct sock *sk, struct mssfrac_rx *rx,
+			  u32 segs)
+{
+	u32 ssthresh = tcp_sk(sk)->rcv_ssthresh;
+
+	if (rx->steady)
+		return true;
+	if (rx->ssthresh != ssthresh) {
+		rx->ssthresh = ssthresh;
+		rx->still_segs = 0;
+		return false;
+	}
+	rx->still_segs += segs;
+	rx->steady = rx->still_segs >= STEADY_SEGS;
+	return rx->steady;
 }
 
 /* @stock: what the kernel would offer.  Socket lock held. */
@@ -36,18 +64,19 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_net *mn;
-	u32 space, offer = stock;
+	u32 segs, space, offer = stock;
 
 	if (!conn)
 		return stock;
 	mn = mssfrac_net(sock_net(sk));
-	count_segments(sk, conn, mn);
+	segs = count_segments(sk, conn, mn);
 	if (!stock)
 		return 0;
 
 	space = offerable(sk);
 	/* With window scaling the kernel does not round to segments. */
-	if (conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
+	if (window_steady(sk, &conn->rx, segs) &&
+	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
 				      inet_csk(sk)->icsk_ack.rcv_mss,
 				      READ_ONCE(mn->set.rx_frac),

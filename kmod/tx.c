@@ -34,7 +34,7 @@
 #include "window.h"
 
 /* Round trips to measure for one verdict, and the least time they take. */
-#define EPOCH_ROUNDS	4
+#define EPOCH_ROUNDS	12
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
 /* Old cuts leave the queue within a few round trips; then judge anyway. */
 #define SETTLE_ROUNDS	64
@@ -46,8 +46,8 @@
 #define BACKOFF_MIN	64
 #define BACKOFF_MAX	8192
 /* Round trips until stock is measured again; doubles likewise. */
-#define RECHECK_MIN	128
-#define RECHECK_MAX	8192
+#define RECHECK_MIN	512
+#define RECHECK_MAX	32768
 /* Half of TCP_RTO_MIN: waiting longer than this is a stall, not a read. */
 #define STALL_US	(100 * USEC_PER_MSEC)
 
@@ -102,13 +102,10 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	return seg;
 }
 
-/* Did stock segments leave part of the window unused at this rate? */
-static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
-		   u64 rate)
+/* Bytes a round trip at this rate. */
+static u64 window_used(const struct tcp_sock *tp, u64 rate)
 {
-	u64 used = div_u64(rate * tcp_min_rtt(tp), USEC_PER_SEC);
-
-	return mssfrac_wasteful(used, tx->epoch_wnd);
+	return div_u64(rate * tcp_min_rtt(tp), USEC_PER_SEC);
 }
 
 static bool steady(const struct mssfrac_tx *tx)
@@ -145,7 +142,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
 	u32 seg = wanted_segment(sk, tx, &mn->set);
 
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
-	    wastes(tp, tx, rate)) {
+	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
 		tx->base_rate = rate;
 		mssfrac_add(mn, conn->arm, tx_trials, 1);
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
@@ -180,26 +177,27 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
-	u32 count = tx->epoch_wnd / tx->seg;
+	u64 used = window_used(tp, rate);
+	u32 mss = tp->mss_cache;
 	u32 seg;
 
-	if (rate < tx->base_rate) {
+	/* Less than stock delivered, or than it surely would in this window. */
+	if (rate < tx->base_rate ||
+	    used + (used >> GAIN_SHIFT) < mssfrac_whole_segments(tx->epoch_wnd,
+								 mss)) {
 		give_up(mn, conn, tp);
 		return MSSFRAC_WHY_LOST_GAIN;
 	}
-	if (!tx->recheck) {
-		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
-		return MSSFRAC_WHY_RECHECK;
-	}
 	seg = wanted_segment(sk, tx, &mn->set);
-	if (tx->epoch_wnd / seg != count || seg == tp->mss_cache) {
-		/* What stock delivered in another window says nothing. */
-		tx->recheck_every = 0;
+	if (seg == mss || !tx->recheck) {
+		u8 why = seg == mss ? MSSFRAC_WHY_MOVED : MSSFRAC_WHY_RECHECK;
+
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
-		return MSSFRAC_WHY_MOVED;
+		return why;
 	}
-	/* Follow a window that shrank; a few bytes more are not worth a cut. */
-	if (seg < tx->seg)
+	/* Follow the window; a few bytes more are not worth another cut. */
+	if (seg < tx->seg ||
+	    seg >= tx->seg + mssfrac_step(mss, READ_ONCE(mn->set.tx_frac)))
 		tx->seg = seg;
 	epoch_start(tp, tx);
 	return MSSFRAC_WHY_ROUND;
