@@ -12,10 +12,8 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -40,7 +37,6 @@ static struct {
 	int port;
 	int write_size;
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
-	int greeting;		/* bytes sent ahead of the bulk */
 	bool nodelay;
 } opt = {
 	.address = "127.0.0.1",
@@ -111,39 +107,11 @@ static int listen_socket(void)
 	return fd;
 }
 
-/*
- * A few bytes before the bulk, as many protocols open (iperf3's data
- * connections with 37).  It matters: they arm the receiver's quick
- * acknowledgements, which then announce the window before the reader emptied
- * the buffer, and some kernels never leave the smaller window they start with.
- */
-static void greet(int fd, const char *buf)
-{
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	int unacked;
-
-	if (write(fd, buf, opt.greeting) != opt.greeting)
-		err(1, "write");
-	do {
-		nanosleep(&pause, NULL);
-		if (ioctl(fd, SIOCOUTQ, &unacked))
-			err(1, "SIOCOUTQ");
-	} while (unacked);
-}
-
-static void take_greeting(int fd)
-{
-	char buf[256];
-
-	if (recv(fd, buf, opt.greeting, MSG_WAITALL) != opt.greeting)
-		err(1, "no greeting");
-}
-
 static void send_until_reset(void)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = address_of(&ss);
-	char *buf = calloc(1, opt.write_size + opt.greeting);
+	char *buf = calloc(1, opt.write_size);
 	int one = 1, fd;
 
 	if (!buf)
@@ -158,8 +126,6 @@ static void send_until_reset(void)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %d", opt.address, opt.port);
-	if (opt.greeting)
-		greet(fd, buf);
 	while (write(fd, buf, opt.write_size) >= 0)
 		;
 	/* The receiver ends the transfer. */
@@ -175,9 +141,8 @@ struct result {
 
 static struct result receive(int listener)
 {
-	static char buf[1 << 18];
+	static char buf[1 << 17];
 	struct linger reset = { .l_onoff = 1 };
-	struct pollfd wait = { .events = POLLIN };
 	struct result res = {};
 	uint64_t start, t, from = 0;
 	socklen_t len;
@@ -191,14 +156,8 @@ static struct result receive(int listener)
 				     sizeof(opt.rcvbuf)))
 		err(1, "SO_RCVBUF %d", opt.rcvbuf);
 
-	wait.fd = fd;
-	if (opt.greeting)
-		take_greeting(fd);
 	start = now();
 	for (;;) {
-		/* An event loop, as servers are: wait, then read. */
-		if (poll(&wait, 1, -1) < 0)
-			err(1, "poll");
 		n = read(fd, buf, sizeof(buf));
 		if (n < 0)
 			err(1, "read");
@@ -262,8 +221,6 @@ static void usage(FILE *out)
 "  --warmup-ms N    not counted, 0..3600000 (default 1000)\n"
 "  --measure-ms N   counted, 1..3600000 (default 2000)\n"
 "  --write N        bytes per write, 1..16777216 (default 65536)\n"
-"  --greeting N     bytes sent and acknowledged ahead of the bulk, 0..256\n"
-"                   (default 0)\n"
 "  --rcvbuf N       SO_RCVBUF set after accept, bytes (default: leave)\n"
 "  --cc NAME        congestion control of the sender\n"
 "  --nodelay        TCP_NODELAY at the sender\n");
@@ -272,7 +229,7 @@ static void usage(FILE *out)
 static void parse(int argc, char **argv)
 {
 	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, RCVBUF,
-	       GREETING, CC, NODELAY };
+	       CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -282,7 +239,6 @@ static void parse(int argc, char **argv)
 		{ "measure-ms", required_argument, NULL, MEASURE },
 		{ "write", required_argument, NULL, WRITE },
 		{ "rcvbuf", required_argument, NULL, RCVBUF },
-		{ "greeting", required_argument, NULL, GREETING },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
 		{ "help", no_argument, NULL, 'h' },
@@ -311,9 +267,6 @@ static void parse(int argc, char **argv)
 			break;
 		case RCVBUF:
 			opt.rcvbuf = number(name, optarg, 1, INT_MAX);
-			break;
-		case GREETING:
-			opt.greeting = number(name, optarg, 0, 256);
 			break;
 		case CC: opt.cc = optarg; break;
 		case NODELAY: opt.nodelay = true; break;

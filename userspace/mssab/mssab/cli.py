@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ def progress(text: str) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run every cell with the first arm and the second, print the table."""
     plan = experiment.load(args.experiment)
-    cells = [c for c in plan.cells if args.only in c.name]
+    try:
+        cells = [c for c in plan.cells if re.search(args.only, c.name)]
+    except re.error as error:
+        raise UsageError(f"--only {args.only}: {error}") from error
     if not cells:
-        raise UsageError(f"no cell has {args.only!r} in its name")
+        names = ", ".join(c.name for c in plan.cells[:3])
+        raise UsageError(f"--only {args.only}: no cell matches "
+                         f"(cells: {names}, ...)")
     system.check_machine()
     stock_name, treated_name = list(plan.arms)[:2]
     print(f"{plan.title}\nkernel {system.kernel()}, "
@@ -32,11 +38,15 @@ def run(args: argparse.Namespace) -> int:
     print(results.UNITS)
     done: list[dict[str, Any]] = []
     for i, cell in enumerate(cells, 1):
-        arms = {}
-        for name in (stock_name, treated_name):
-            progress(f"cell {i} of {len(cells)}: {cell.name}, {name}")
-            raw = system.transfer(cell, plan.arms[name])
-            arms[name] = results.figures(cell, raw) | {"raw": raw}
+        runs: dict[str, list[dict[str, Any]]] = {stock_name: [],
+                                                 treated_name: []}
+        for turn in range(cell.repeat):
+            for name, raws in runs.items():
+                progress(f"cell {i} of {len(cells)}: {cell.name}, {name} "
+                         f"{turn + 1} of {cell.repeat}")
+                raws.append(system.transfer(cell, plan.arms[name]))
+        arms = {name: results.figures(cell, raws) | {"runs": raws}
+                for name, raws in runs.items()}
         progress("")
         print(results.row(cell.name, arms[stock_name], arms[treated_name]),
               flush=True)
@@ -66,8 +76,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     cmd = commands.add_parser("run", help="run an experiment file")
     cmd.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
-    cmd.add_argument("--only", default="", metavar="TEXT",
-                     help="only cells with TEXT in their name")
+    cmd.add_argument("--only", default="", metavar="REGEX",
+                     help="only cells whose name matches")
     cmd.add_argument("--json", type=Path, metavar="FILE",
                      help="raw and derived figures; - for stdout")
     cmd.set_defaults(run=run)

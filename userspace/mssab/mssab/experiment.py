@@ -31,9 +31,10 @@ CELL_KEYS = {
     "rcvbuf_after_accept": int,
     "window_scaling": bool,
     "write": int,
-    "greeting": int,
+    "load": str,
     "warmup_ms": int,
     "measure_ms": int,
+    "repeat": int,
 }
 RANGES = {
     "mtu": (576, 65535),
@@ -41,9 +42,13 @@ RANGES = {
     "rcvbuf_max": (4096, 2**30),
     "rcvbuf_after_accept": (1, 2**30),
     "write": (1, 1 << 24),
-    "greeting": (0, 256),
     "warmup_ms": (0, 3600000),
     "measure_ms": (1, 3600000),
+    "repeat": (1, 1000),
+}
+CHOICES = {
+    "link": ("veth", "loopback"),
+    "load": ("iperf3", "mssab-load"),
 }
 
 
@@ -58,9 +63,10 @@ class Cell:
     rcvbuf_after_accept: int = 0   # SO_RCVBUF, bytes; 0: not set
     window_scaling: bool = True
     write: int = 65536             # bytes a write
-    greeting: int = 0              # bytes acknowledged ahead of the bulk
+    load: str = "iperf3"           # or mssab-load
     warmup_ms: int = 2000          # not counted
     measure_ms: int = 4000
+    repeat: int = 1                # transfers of each arm, in turn
 
     @property
     def name(self) -> str:
@@ -90,9 +96,9 @@ def _check_value(where: str, key: str, value: Any) -> Any:
         low, high = RANGES[key]
         raise UsageError(f"{where}: {key} = {value} is outside "
                          f"{low}..{high}")
-    if key == "link" and value not in ("veth", "loopback"):
-        raise UsageError(f"{where}: link = {value!r} is neither "
-                         "\"veth\" nor \"loopback\"")
+    if key in CHOICES and value not in CHOICES[key]:
+        raise UsageError(f"{where}: {key} = {value!r} is none of "
+                         f"{', '.join(CHOICES[key])}")
     return value
 
 
@@ -105,7 +111,16 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
             raise UsageError(f"{where}: unknown key {key} (known: {known})")
         values = value if isinstance(value, list) else [value]
         axes.append([(key, _check_value(where, key, v)) for v in values])
-    return [Cell(**dict(point)) for point in itertools.product(*axes)]
+    cells = [Cell(**dict(point)) for point in itertools.product(*axes)]
+    for cell in cells:
+        if cell.rcvbuf_after_accept and cell.load != "mssab-load":
+            raise UsageError(f"{where}: rcvbuf_after_accept needs "
+                             "load = \"mssab-load\"; iperf3 cannot do it")
+        if cell.load == "iperf3" and (cell.warmup_ms % 1000
+                                      or cell.measure_ms % 1000):
+            raise UsageError(f"{where}: iperf3 counts whole seconds; give "
+                             "warmup_ms and measure_ms in thousands")
+    return cells
 
 
 def _arms(where: str, table: Any) -> dict[str, dict[str, int]]:

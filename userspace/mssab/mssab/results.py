@@ -5,24 +5,39 @@ Pure: numbers in, numbers and text out.
 """
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from .experiment import Cell
 
 
 def usable_window(raw: dict[str, Any]) -> int:
-    """Bytes the receiver was ready to have in flight."""
-    return min(raw["rcv_ssthresh"], raw["window_clamp"])
+    """Bytes the receiver was ready to have in flight; 0: not known."""
+    return min(filter(None, (raw["rcv_ssthresh"], raw["window_clamp"])),
+               default=0)
 
 
-def figures(cell: Cell, raw: dict[str, Any]) -> dict[str, Any]:
-    """Goodput in bytes/s; utilisation = goodput x RTT / usable window."""
-    out: dict[str, Any] = {"bytes_per_s": raw["bytes_per_s"]}
-    if cell.rtt_ms and cell.link != "loopback":
-        window = usable_window(raw)
-        out["usable_window"] = window
-        out["utilisation"] = (raw["bytes_per_s"] * cell.rtt_ms / 1000
-                              / window)
+#: Counters of the treated arm that say a policy changed something.
+ACTED = ("treated_tx_trials", "treated_tx_unstalled", "treated_rx_raised")
+
+
+def acted(raw: dict[str, Any]) -> bool:
+    """Did the module choose anything but the kernel's own value?"""
+    return any(end[key] for end in raw["counters"].values() for key in ACTED)
+
+
+def figures(cell: Cell, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the runs of one arm: goodput in bytes/s, and utilisation =
+    goodput x RTT / usable window, where both are known."""
+    rates = [raw["bytes_per_s"] for raw in runs]
+    out: dict[str, Any] = {"bytes_per_s": statistics.fmean(rates),
+                           "acted": any(acted(raw) for raw in runs)}
+    windows = [usable_window(raw) for raw in runs]
+    if cell.rtt_ms and cell.link != "loopback" and all(windows):
+        out["usable_window"] = statistics.fmean(windows)
+        out["utilisation"] = statistics.fmean(
+            rate * cell.rtt_ms / 1000 / window
+            for rate, window in zip(rates, windows))
     return out
 
 
@@ -36,16 +51,17 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value * 100:.0f} %"
 
 
-HEADER = (f"{'cell':<36} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
-          f" {'ratio':>9}")
-UNITS = f"{'':<36} {'bit/s':>9} {'':>5} {'bit/s':>9} {'':>5} {'':>9}"
+HEADER = (f"{'cell':<32} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
+          f" {'ratio':>7}  policy")
+UNITS = f"{'':<32} {'bit/s':>9} {'':>5} {'bit/s':>9}"
 
 
 def row(name: str, stock: dict[str, Any], treated: dict[str, Any]) -> str:
-    """One line of the table, 79 columns."""
+    """One line of the table, 80 columns.  policy: did it act at all?"""
     ratio = treated["bytes_per_s"] / stock["bytes_per_s"]
     times = f"{ratio:.3f}" if ratio < 100 else f"{ratio:.0f}"
-    return (f"{name:<36} {rate(stock['bytes_per_s']):>9} "
+    return (f"{name:<32} {rate(stock['bytes_per_s']):>9} "
             f"{percent(stock.get('utilisation')):>5} "
             f"{rate(treated['bytes_per_s']):>9} "
-            f"{percent(treated.get('utilisation')):>5} {times:>9}")
+            f"{percent(treated.get('utilisation')):>5} {times:>7}  "
+            f"{'acted' if treated['acted'] else 'idle'}")

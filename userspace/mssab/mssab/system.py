@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The one module of mssab that touches the system: namespaces, links,
-settings inside those namespaces, and the load generator.
+"""Namespaces, links, and settings inside those namespaces: with loads.py the
+only modules of mssab that touch the system.
 
 Everything it makes is named mssab-*, and gone when the with-block ends.
 """
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import loads
 from .errors import MssabError, NotSupported
 from .experiment import Cell
 
@@ -43,14 +43,6 @@ def check_machine() -> None:
             raise NotSupported(f"no {tool} on PATH; install iproute2")
 
 
-def load_generator() -> str:
-    """mssab-load, beside this program or on PATH."""
-    path = os.environ.get("MSSAB_LOAD") or shutil.which("mssab-load")
-    if not path:
-        raise NotSupported("no mssab-load on PATH; run make mssab")
-    return path
-
-
 @dataclass(frozen=True)
 class Bed:
     """Two ends to send between; one namespace twice for loopback."""
@@ -65,16 +57,16 @@ class Bed:
             return (self.sender,)
         return (self.sender, self.receiver)
 
-    def sysctl(self, end: str, key: str, value: object) -> None:
-        _run("ip", "netns", "exec", end, "sysctl", "-qw", f"{key}={value}")
+    def set(self, end: str, settings: dict[str, object]) -> None:
+        """Write sysctls of one end."""
+        if settings:
+            _run("ip", "netns", "exec", end, "sysctl", "-qw",
+                 *(f"{key}={value}" for key, value in settings.items()))
 
 
 def _veth(cell: Cell) -> None:
-    for end, peer in ((SENDER, RECEIVER), (RECEIVER, SENDER)):
-        _run("ip", "-n", end, "link", "set", "lo", "up")
-        if end == SENDER:
-            _run("ip", "link", "add", "veth0", "netns", end, "type", "veth",
-                 "peer", "name", "veth0", "netns", peer)
+    _run("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
+         "peer", "name", "veth0", "netns", RECEIVER)
     for end, address in ((SENDER, "10.9.0.1"), (RECEIVER, ADDRESS)):
         _run("ip", "-n", end, "addr", "add", f"{address}/24", "dev", "veth0")
         _run("ip", "-n", end, "link", "set", "veth0", "mtu", str(cell.mtu),
@@ -83,6 +75,16 @@ def _veth(cell: Cell) -> None:
             _run("tc", "-n", end, "qdisc", "add", "dev", "veth0", "root",
                  "netem", "limit", "10000", "delay",
                  f"{round(cell.rtt_ms * 500)}us")
+
+
+def _receiver_settings(cell: Cell) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "net.ipv4.tcp_window_scaling": int(cell.window_scaling)}
+    if cell.rcvbuf_max:
+        size = cell.rcvbuf_max
+        settings["net.ipv4.tcp_moderate_rcvbuf"] = 0
+        settings["net.ipv4.tcp_rmem"] = f"4096 {size} {size}"
+    return settings
 
 
 @contextmanager
@@ -98,13 +100,7 @@ def bed(cell: Cell) -> Iterator[Bed]:
             _run("ip", "-n", SENDER, "link", "set", "lo", "up")
         else:
             _veth(cell)
-        if cell.rcvbuf_max:
-            size = cell.rcvbuf_max
-            made.sysctl(made.receiver, "net.ipv4.tcp_moderate_rcvbuf", 0)
-            made.sysctl(made.receiver, "net.ipv4.tcp_rmem",
-                        f"4096 {size} {size}")
-        made.sysctl(made.receiver, "net.ipv4.tcp_window_scaling",
-                    int(cell.window_scaling))
+        made.set(made.receiver, _receiver_settings(cell))
         yield made
     finally:
         for end in made.ends:
@@ -123,17 +119,8 @@ def transfer(cell: Cell, arm: dict[str, int]) -> dict[str, Any]:
     """One transfer of one arm in fresh namespaces: what was measured."""
     with bed(cell) as made:
         for end in made.ends:
-            for key, value in arm.items():
-                made.sysctl(end, f"net.mssfrac.{key}", value)
-        argv = [load_generator(), "--from", made.sender, "--to",
-                made.receiver, "--address", made.address,
-                "--write", str(cell.write),
-                "--greeting", str(cell.greeting),
-                "--warmup-ms", str(cell.warmup_ms),
-                "--measure-ms", str(cell.measure_ms)]
-        if cell.rcvbuf_after_accept:
-            argv += ["--rcvbuf", str(cell.rcvbuf_after_accept)]
-        result: dict[str, Any] = json.loads(_run(*argv))
+            made.set(end, {f"net.mssfrac.{k}": v for k, v in arm.items()})
+        result = loads.run(cell, made.sender, made.receiver, made.address)
         result["counters"] = {end: counters(end) for end in made.ends}
         return result
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The loads: one bulk transfer from one namespace to another, measured at the
+receiver.  Every load returns the same keys: bytes, bytes_per_s, rcv_ssthresh,
+window_clamp (0: not known).
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from typing import Any
+
+from .errors import MssabError, NotSupported
+from .experiment import Cell
+
+PORT = 5201
+
+
+def _tool(name: str, package: str) -> str:
+    path = os.environ.get(name.upper().replace("-", "_")) \
+        or shutil.which(name)
+    if not path:
+        raise NotSupported(f"no {name} on PATH; {package}")
+    return path
+
+
+def _in(namespace: str, *argv: str) -> list[str]:
+    return ["ip", "netns", "exec", namespace, *argv]
+
+
+def _output(argv: list[str]) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = (done.stderr or done.stdout).strip()
+        raise MssabError(f"{' '.join(argv)}: {why}")
+    return done.stdout
+
+
+def _mssab_load(cell: Cell, sender: str, receiver: str,
+                address: str) -> dict[str, Any]:
+    argv = [_tool("mssab-load", "run make mssab"),
+            "--from", sender, "--to", receiver, "--address", address,
+            "--port", str(PORT), "--write", str(cell.write),
+            "--warmup-ms", str(cell.warmup_ms),
+            "--measure-ms", str(cell.measure_ms)]
+    if cell.rcvbuf_after_accept:
+        argv += ["--rcvbuf", str(cell.rcvbuf_after_accept)]
+    result: dict[str, Any] = json.loads(_output(argv))
+    return result
+
+
+def _await_listener(namespace: str) -> None:
+    for _ in range(300):
+        if _output(_in(namespace, "ss", "-Htln", f"sport = {PORT}")).strip():
+            return
+        time.sleep(0.05)  # polling interval
+    raise MssabError(f"iperf3 -s does not listen in {namespace}")
+
+
+def _receiver_window(namespace: str) -> int:
+    """rcv_ssthresh of the connection that carries the data, bytes; 0 if none
+    does (the other one is iperf3's control connection)."""
+    text = _output(_in(namespace, "ss", "-Htin", f"sport = {PORT}"))
+    for received, window in re.findall(
+            r"bytes_received:(\d+).*?rcv_ssthresh:(\d+)", text):
+        if int(received) > 100000:
+            return int(window)
+    return 0
+
+
+def _iperf3(cell: Cell, sender: str, receiver: str,
+            address: str) -> dict[str, Any]:
+    tool = _tool("iperf3", "install iperf3")
+    window = 0
+    with subprocess.Popen(_in(receiver, tool, "-s", "-1", "-p", str(PORT)),
+                          stdout=subprocess.DEVNULL) as server, \
+            tempfile.TemporaryFile("w+") as out:
+        try:
+            _await_listener(receiver)
+            with subprocess.Popen(
+                    _in(sender, tool, "-c", address, "-p", str(PORT), "-J",
+                        "-l", str(cell.write),
+                        "-t", str(cell.measure_ms // 1000),
+                        "-O", str(cell.warmup_ms // 1000)),
+                    stdout=out) as client:
+                while client.poll() is None:
+                    window = _receiver_window(receiver) or window
+                    time.sleep(0.5)  # sampling interval
+            out.seek(0)
+            report = json.loads(out.read() or "{}")
+        finally:
+            server.kill()
+    if "error" in report or "end" not in report:
+        raise MssabError(f"iperf3: {report.get('error', 'no report')}")
+    received = report["end"]["sum_received"]
+    return {"bytes": received["bytes"],
+            "bytes_per_s": received["bits_per_second"] / 8,
+            "rcv_ssthresh": window, "window_clamp": 0}
+
+
+def run(cell: Cell, sender: str, receiver: str,
+        address: str) -> dict[str, Any]:
+    """Run the cell's load between two namespaces."""
+    load = _iperf3 if cell.load == "iperf3" else _mssab_load
+    return load(cell, sender, receiver, address)
