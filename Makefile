@@ -2,7 +2,7 @@
 # Front door of the tree: each target calls one script or one sub-make; the
 # work is described there.  `make help` lists the targets.
 
-KERNEL  ?= 6.12
+KERNEL  ?= 6.1
 PREFIX  ?= /usr/local
 DESTDIR ?=
 TOP     := $(CURDIR)
@@ -29,7 +29,7 @@ module:				## build mssfrac.ko for the running kernel
 			"mssfrac.ko left out"; \
 	fi
 
-kmod:				## build mssfrac.ko for KERNEL= (6.12)
+kmod:				## build mssfrac.ko for KERNEL= (6.1)
 	@scripts/build-kmod $(KERNEL)
 
 pathprof: tools			## build the profiler
