@@ -50,10 +50,10 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
  * @mss:     estimate of the sender's segment size
  *
  * Whole segments as the kernel offers them, and of the rest as many steps of
- * MSS/N as fit, where the rest is worth it.  The kernel's own hysteresis at that finer grain: an offer
- * stays until a step more fits.  Never below @stock, so a kernel that offers
- * more keeps its word, and a zero window stays zero: when to close and when to
- * reopen the window is the kernel's decision.
+ * MSS/N as fit, where the rest is worth it.  The kernel's own hysteresis at
+ * that finer grain: an offer stays until a step more fits.  Never below @stock,
+ * so a kernel that offers more keeps its word, and a zero window stays zero:
+ * when to close and when to reopen the window is the kernel's decision.
  */
 static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 				u32 mss, u32 frac, u32 seg_max)
@@ -75,11 +75,13 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 
 /*
  * Sender: the segment size that lets a whole, even number of segments fill
- * @window; @mss itself where whole MSS leave less than a step of MSS/N unused.
+ * @window; @mss itself where whole MSS already do, to less than a step of
+ * MSS/N.
  *
  * Even, because a receiver that acknowledges every second segment leaves the
  * last of an odd count waiting (RFC 1122 section 4.2.3.2, RFC 5681 section
- * 4.2).
+ * 4.2): five whole MSS become six smaller segments.  Whether that, or anything
+ * here, delivers more is for the caller to measure.
  *
  * Windows below one MSS: with nothing in flight the kernel sends one window
  * per max(RTO, 200 ms) there, so all of it counts as unused; two segments fill
@@ -87,7 +89,7 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
  */
 static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 {
-	u32 count, seg;
+	u32 count, rest, seg;
 
 	if (!frac || mss <= MSSFRAC_MIN_SEG || window < MSSFRAC_MIN_SEG)
 		return mss;
@@ -95,17 +97,19 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	if (window < mss)
 		return window >= 2 * MSSFRAC_MIN_SEG ? window / 2 : window;
 
-	if (window % mss < mssfrac_step(mss, frac))
+	count = window / mss;
+	rest = window % mss;
+	if (rest >= mssfrac_step(mss, frac))
+		count++;
+	else if (!(count & 1))
 		return mss;
-	count = window / mss + 1;
 	if (count > seg_max)
 		return mss;
 	count += count & 1;
 
 	seg = window / count;
 	/* Many small segments may lose more bytes to the division. */
-	if (seg < MSSFRAC_MIN_SEG ||
-	    count * seg <= mssfrac_whole_segments(window, mss))
+	if (seg < MSSFRAC_MIN_SEG || window - count * seg > rest + count)
 		return mss;
 	return seg;
 }
