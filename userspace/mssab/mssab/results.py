@@ -11,10 +11,12 @@ from typing import Any
 from .experiment import Cell
 
 
-def usable_window(raw: dict[str, Any]) -> int:
+def usable_window(cell: Cell, raw: dict[str, Any]) -> int:
     """Bytes the receiver was ready to have in flight; 0: not known."""
-    return min(filter(None, (raw["rcv_ssthresh"], raw["window_clamp"])),
-               default=0)
+    window = min(filter(None, (raw["rcv_ssthresh"], raw["window_clamp"])),
+                 default=0)
+    # All that the header field can say without scaling (RFC 7323).
+    return window if cell.window_scaling else min(window, 65535)
 
 
 #: Counters of the treated arm that say a policy changed something.
@@ -32,7 +34,7 @@ def figures(cell: Cell, runs: list[dict[str, Any]]) -> dict[str, Any]:
     rates = [raw["bytes_per_s"] for raw in runs]
     out: dict[str, Any] = {"bytes_per_s": statistics.fmean(rates),
                            "acted": any(acted(raw) for raw in runs)}
-    windows = [usable_window(raw) for raw in runs]
+    windows = [usable_window(cell, raw) for raw in runs]
     if cell.rtt_ms and cell.link != "loopback" and all(windows):
         out["usable_window"] = statistics.fmean(windows)
         out["utilisation"] = statistics.fmean(
