@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The gain, in the deterministic guest: fractional windows against stock, with
+# iperf3 and with a receive buffer set small after accept.  Figures of
+# experiments/windows.toml; bounds from the kernel's own row below.
+. "$(dirname "$0")/../lib.sh"
+
+# cell (as mssab names it), smallest ratio treated/stock
+case $(uname -r) in
+6.1.*) cells="rtt 10 rcvbuf 53000 ws on;0.99
+rtt 10 rcvbuf 70000 ws on;1.30
+rtt 10 rcvbuf 70000 ws off;1.30
+loopback SO_RCVBUF 8192;100" ;;
+*) cells="rtt 10 rcvbuf 47104 ws on;1.60
+rtt 10 rcvbuf 66000 ws on;1.25
+rtt 10 rcvbuf 140000 ws off;0.99
+loopback SO_RCVBUF 8192;100" ;;
+esac
+plan 6
+
+insmod "$MODULE" || exit
+defer "rmmod mssfrac"
+
+# One run of mssab for all cells: an alternation of their names.
+names=$(cut -d';' -f1 <<<"$cells" | paste -sd '|')
+mssab run "$TOP/experiments/windows.toml" --only "^($names)\$" \
+	--json "$TMP/results.json" >"$TMP/table"
+sed 's/^/# /' "$TMP/table"
+
+# field CELL PATH: a figure of the results, by a path of jq
+field() {
+	/usr/bin/python3 - "$TMP/results.json" "$1" "$2" <<-'PY'
+	import json, sys
+	document = json.load(open(sys.argv[1]))
+	found = [c for c in document["cells"] if c["cell"] == sys.argv[2]]
+	print(eval(sys.argv[3], {"cell": found[0]}))
+	PY
+}
+at_least() {
+	local ratio
+	ratio=$(field "$1" 'cell["ratio"]') || return 1
+	echo "ratio $ratio, wanted at least $2"
+	awk "BEGIN { exit !($ratio >= $2) }"
+}
+while IFS=';' read -r name bound; do
+	check "$name: at least $bound times stock" at_least "$name" "$bound"
+done <<<"$cells"
+
+# The stock arm is stock: no counter of a policy moved in it.
+stock_idle() {
+	local name
+	while IFS=';' read -r name _; do
+		is "$(field "$name" 'cell["arms"]["stock"]["acted"]')" False ||
+			return 1
+	done <<<"$cells"
+}
+check "no policy acted in the stock arm" stock_idle
+
+# With nothing loaded the same transfer as with the idle module.
+absent() {
+	local with without
+	pair a b 9000
+	tc -n a qdisc add dev va root netem delay 5ms
+	transfer() {
+		mssab-load --from a --to b --address 10.9.0.2 \
+			--warmup-ms 500 --measure-ms 1000 |
+			sed 's/.*"bytes_per_s": \([0-9]*\).*/\1/'
+	}
+	ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
+		net.ipv4.tcp_rmem="4096 70000 70000"
+	with=$(transfer)
+	rmmod mssfrac
+	without=$(transfer)
+	insmod "$MODULE"
+	echo "idle module $with B/s, none $without B/s"
+	awk "BEGIN { r = $with / $without; exit !(r > 0.998 && r < 1.002) }"
+}
+check "the idle module is as fast as none, within 0.2 %" absent

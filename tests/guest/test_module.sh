@@ -1,0 +1,300 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# mssfrac.ko on this kernel: it loads, observes, obeys its settings, stays in
+# its namespace, refuses bad input, and leaves nothing behind.
+. "$(dirname "$0")/../lib.sh"
+plan 24
+
+LOAD=$TOP/scripts/load
+# Loaded often: keep it in memory, without what only a debugger reads.
+strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
+export MODULE=$TMP/mssfrac.ko
+KEYS="rx_frac tx_frac seg_max ab_percent ab_seed"
+
+# counter NS NAME: from /proc/net/mssfrac
+counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
+set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }
+get_in() { ip netns exec "$1" sysctl -n "net.mssfrac.$2"; }
+# transfer ARGUMENT...: from namespace a to b, or as told
+transfer() { mssab-load --from a --to b --address 10.9.0.2 "$@"; }
+goodput() { sed 's/.*bytes_per_s": \([0-9]*\).*/\1/'; }
+
+pair a b 9000
+unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+defer unload
+
+# --- Loading and unloading ------------------------------------------------
+
+# A module of another kernel is refused with its name and this kernel's.
+other=$(find "$TOP/build/kmod" -name mssfrac.ko ! -path "*/$(uname -r)/*" |
+	head -1)
+if [ -n "$other" ]; then
+	wrong_kernel() {
+		MODULE=$other "$LOAD" 2>"$TMP/err" && return 1
+		grep "was built for kernel .*, this is $(uname -r)" "$TMP/err" &&
+			! insmod "$other" 2>/dev/null
+	}
+	check "module of another kernel is refused in one sentence" wrong_kernel
+else
+	skip "module of another kernel is refused" "only one kernel was built"
+fi
+
+out_of_range() {
+	local bad
+	for bad in tx_frac=65 rx_frac=-1 seg_max=1 seg_max=257 ab_percent=101 \
+		tx_frac=x ab_seed=4294967296 tx_frac=; do
+		"$LOAD" $bad 2>"$TMP/err" && { echo "took $bad"; return 1; }
+		grep "out of range" "$TMP/err" || return 1
+	done
+	! grep -q ^mssfrac /proc/modules
+}
+check "parameters out of range are refused" out_of_range
+
+# Sockets older than the module: a transfer runs across insmod and rmmod.
+sends() { [ "$(counter a treated_tx_segments)" -gt 100 ]; }
+across() {
+	transfer --port 5300 --warmup-ms 100 --measure-ms 20000 >"$TMP/across" &
+	local pid=$!
+	wait_for 20 sh -c "ip netns exec a ss -Htn dport = 5300 | grep -q ESTAB" &&
+		"$LOAD" tx_frac=16 rx_frac=16 &&
+		wait_for 20 sends &&
+		rmmod mssfrac && wait "$pid" && goodput <"$TMP/across"
+}
+check "a transfer survives insmod and rmmod" across
+unload
+
+start_values() {
+	"$LOAD" tx_frac=7 ab_percent=30 || return 1
+	ip netns add fresh || return 1
+	is "$(get_in a tx_frac) $(get_in fresh tx_frac) $(get_in fresh ab_percent)" \
+		"7 7 30"
+	local rc=$?
+	ip netns del fresh
+	rmmod mssfrac
+	return $rc
+}
+check "parameters give every namespace its start values" start_values
+
+check "loads" "$LOAD"
+twice() {
+	"$LOAD" 2>"$TMP/err" && return 1
+	grep "loaded already" "$TMP/err" && ! insmod "$MODULE" 2>/dev/null
+}
+check "loading twice is refused in one sentence" twice
+
+# --- Settings ---------------------------------------------------------------
+
+defaults() {
+	local key got=
+	for key in $KEYS; do got="$got$(get_in a "$key") "; done
+	is "$got" "0 0 16 100 0 "
+}
+check "observe-only by default" defaults
+
+ranges() {
+	local pair key value before
+	for pair in rx_frac=65 rx_frac=-1 rx_frac=x tx_frac=65 tx_frac=256 \
+		tx_frac=4294967297 seg_max=1 seg_max=257 seg_max=99999999999 \
+		ab_percent=101 ab_percent=-5 ab_seed=4294967296 ab_seed=zero; do
+		key=${pair%=*} value=${pair#*=}
+		before=$(get_in a "$key")
+		set_in a "$key" "$value" 2>"$TMP/err" &&
+			{ echo "took $pair"; return 1; }
+		grep -q "Invalid argument" "$TMP/err" ||
+			{ echo "$pair: $(cat "$TMP/err")"; return 1; }
+		is "$(get_in a "$key")" "$before" || return 1
+	done
+}
+check "values out of range are EINVAL and the old one stays" ranges
+
+limits() {
+	local pair
+	for pair in rx_frac=64 tx_frac=64 seg_max=2 seg_max=256 ab_percent=0 \
+		ab_percent=100 ab_seed=4294967295 ab_seed=0 rx_frac=0 tx_frac=0 \
+		seg_max=16; do
+		set_in a "${pair%=*}" "${pair#*=}" || return 1
+		is "$(get_in a "${pair%=*}")" "${pair#*=}" || return 1
+	done
+}
+check "both ends of every range are taken" limits
+
+namespaces() {
+	set_in a tx_frac 8 && is "$(get_in b tx_frac)" 0 &&
+		is "$(sysctl -n net.mssfrac.tx_frac)" 0 && set_in a tx_frac 0
+}
+check "a setting is its namespace's alone" namespaces
+
+# A user namespace without the capability in the network namespace.
+userns() {
+	! ip netns exec a setpriv --reuid 65534 --clear-groups \
+		unshare --user --map-root-user \
+		sh -c 'echo 8 >/proc/sys/net/mssfrac/tx_frac' 2>"$TMP/err" &&
+		grep "Permission denied" "$TMP/err" &&
+		is "$(get_in a tx_frac)" 0
+}
+check "a write without the capability is refused" userns
+
+# --- Observation ------------------------------------------------------------
+
+format() {
+	ip netns exec a awk 'NF != 2 || $2 !~ /^[0-9]+$/ { bad = 1 }
+		END { exit bad || NR != 32 }' /proc/net/mssfrac
+}
+check "/proc/net/mssfrac is 32 'key value' lines" format
+
+# 3 transfers are 3 connections, sender and receiver each once, and the
+# segments are what the devices counted less handshakes and pure ACKs.
+counts() {
+	local i
+	for i in 1 2 3; do
+		transfer --port 540$i --warmup-ms 0 --measure-ms 100 >/dev/null ||
+			return 1
+	done
+	is "$(counter a treated_connections) $(counter b treated_connections)" \
+		"3 3" &&
+		is "$(counter a stock_connections)" 0 &&
+		[ "$(counter a treated_tx_segments)" -ge 30 ] &&
+		[ "$(counter b treated_rx_segments)" -ge 30 ]
+}
+check "connections are counted exactly" counts
+
+nothing_chosen() {
+	is "$(counter a treated_tx_trials) $(counter a treated_tx_unstalled)" \
+		"0 0" && is "$(counter b treated_rx_raised)" 0
+}
+check "observing changes nothing" nothing_chosen
+
+tracepoints() {
+	local t=/sys/kernel/tracing
+	echo >$t/trace
+	echo 1 >$t/events/mssfrac/enable || return 1
+	transfer --port 5410 --warmup-ms 0 --measure-ms 200 >/dev/null
+	echo 0 >$t/events/mssfrac/enable
+	grep -m1 "align: .*dport=5410 arm=treated why=" $t/trace &&
+		grep -m1 "window: .*sport=5410 .*offer=" $t/trace
+}
+check "tracepoints window and align speak" tracepoints
+
+# --- Policies ---------------------------------------------------------------
+
+# rwnd FRAC: goodput through a receive buffer of 70,000 bytes at 10 ms
+ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
+	net.ipv4.tcp_rmem="4096 70000 70000" net.ipv4.tcp_window_scaling=0
+tc -n a qdisc add dev va root netem delay 10ms limit 1000
+fraction() {
+	set_in a tx_frac "$1" && set_in b rx_frac "$1" &&
+		transfer --port "$2" --warmup-ms 2000 --measure-ms 500 "${@:3}"
+}
+treated() {
+	fraction 64 5420 && [ "$(counter a treated_tx_kept)" -ge 1 ] &&
+		[ "$(counter b treated_rx_raised)" -ge 1 ]
+}
+check "treated: sender keeps a size, receiver raises offers" treated
+
+six() {
+	local before
+	before=$(counter a treated_tx_kept)
+	fraction 64 5421 --address fd09::2 &&
+		[ "$(counter a treated_tx_kept)" -gt "$before" ]
+}
+check "IPv6 likewise" six
+
+# The control arm of the same namespace: counted as stock, never treated.
+control() {
+	local kept raised
+	set_in a ab_percent 0 && set_in b ab_percent 0 || return 1
+	kept=$(counter a treated_tx_kept) raised=$(counter b treated_rx_raised)
+	fraction 64 5422 || return 1
+	is "$(counter a stock_connections) $(counter b stock_connections)" "1 1" &&
+		is "$(counter a stock_tx_trials) $(counter b stock_rx_raised)" \
+			"0 0" &&
+		is "$(counter a treated_tx_kept)" "$kept" &&
+		is "$(counter b treated_rx_raised)" "$raised" &&
+		[ "$(counter a stock_tx_bytes_available)" -gt 0 ]
+}
+check "control arm is counted and left alone" control
+
+# Half of 24 connections, give or take: and both ends agree on each.
+split() {
+	local i stock
+	set_in a ab_percent 50 && set_in b ab_percent 50 || return 1
+	set_in a ab_seed 4711 && set_in b ab_seed 4711 || return 1
+	stock=$(counter a stock_connections)
+	for i in $(seq 24); do
+		transfer --port $((5500 + i)) --warmup-ms 0 --measure-ms 1 \
+			>/dev/null || return 1
+	done
+	is "$(counter a stock_connections)" "$(counter b stock_connections)" ||
+		return 1
+	stock=$(($(counter a stock_connections) - stock))
+	echo "$stock of 24 in the control arm"
+	[ "$stock" -gt 3 ] && [ "$stock" -lt 21 ]
+}
+check "ab_percent splits, and both ends choose the same arm" split
+set_in a ab_percent 100 && set_in b ab_percent 100
+
+# Sockets others own the window of are left alone.
+mptcp() {
+	ip netns exec a sysctl -qw net.mptcp.enabled=1 2>/dev/null || return 1
+	ip netns exec b sysctl -qw net.mptcp.enabled=1
+	/usr/bin/python3 - <<-'PY'
+	import ctypes, os, socket
+	libc = ctypes.CDLL(None)
+	def enter(ns):
+	    assert not libc.setns(os.open(f"/run/netns/{ns}", 0), 0x40000000)
+	enter("b")
+	server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+	server.bind(("10.9.0.2", 5600)); server.listen()
+	enter("a")
+	client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+	client.connect(("10.9.0.2", 5600))
+	peer, _ = server.accept()
+	client.sendall(b"x" * 20000)
+	left = 20000
+	while left:
+	    left -= len(peer.recv(left))
+	PY
+}
+mptcp_alone() {
+	local before
+	before=$(counter a treated_connections)
+	mptcp && is "$(counter a treated_connections)" "$before"
+}
+check "MPTCP is left alone" mptcp_alone
+
+# --- The end ----------------------------------------------------------------
+
+# Another owner of the function: the module must refuse, not fight.
+busy() { ! insmod "$MODULE" 2>/dev/null; }
+check "a second copy cannot divert the functions" busy
+
+# rmmod under 8 treated transfers; they go on at stock speed.
+unload_busy() {
+	local i pids=()
+	for i in $(seq 8); do
+		transfer --port $((5700 + i)) --warmup-ms 0 --measure-ms 9000 \
+			>"$TMP/busy$i" &
+		pids+=($!)
+	done
+	wait_for 20 sh -c "[ \$(ip netns exec a ss -Htn state established |
+		grep -c :57) -ge 8 ]" || return 1
+	"$LOAD" --unload || return 1
+	wait "${pids[@]}" && cat "$TMP"/busy? | grep -c bytes
+}
+check "unloads under 8 transfers, which all finish" unload_busy
+
+gone() {
+	[ ! -e /proc/net/mssfrac ] && [ ! -e /proc/sys/net/mssfrac ] &&
+		! grep -E '(__tcp_select_window|tcp_current_mss)' \
+			/sys/kernel/tracing/enabled_functions
+}
+check "nothing of it is left" gone
+
+again() {
+	local i
+	for i in $(seq 10); do
+		insmod "$MODULE" tx_frac=8 || return 1
+		rmmod mssfrac || return 1
+	done
+}
+check "loads and unloads 10 times" again
