@@ -1,0 +1,271 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The pages say what the code says: names, ranges and defaults of settings,
+# counters, tracepoints, keys and options, in both directions.  Then one
+# violation of each check is planted in a copy of the tree, and the check must
+# object.
+# shellcheck disable=SC2317 # checks are called by name
+set -u
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tree=$top
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+n=0
+bad=0
+
+doc() { echo "$tree/Documentation/$1"; }
+
+# section TITLE: that section of the page on stdin.
+section() {
+	awk -v title="$1" '/^=+$/ && last != "" { on = last == title }
+		on { print }
+		{ last = $0 }'
+}
+
+# rows: the first lines of the body rows of every headed table on stdin.
+rows() { awk '/^=+ +=/ { borders++; next } borders % 3 == 2 && /^[^ ]/'; }
+
+# same CODE PAGE: what only one of two lists has.
+same() {
+	diff <(sort <<<"$1") <(sort <<<"$2") |
+		sed -n 's/^</only in the code:/p; s/^>/only in the page:/p'
+	[ "$1" ] && [ "$2" ] || echo "nothing to compare"
+}
+
+# --- What the code says, what the page says ---------------------------------
+
+# name low..high default of each parameter
+parameters() {
+	local name low high value
+	# shellcheck disable=SC2034 # read in arithmetic below
+	local U32_MAX=4294967295 MSSFRAC_MAX_FRAC SEG_MAX_MIN SEG_MAX_MAX
+	while read -r name value; do
+		printf -v "$name" %s "$value"
+	done < <(cat "$tree"/kmod/{window.h,sysctl.c} | sed -E -n \
+		's/^#define (MSSFRAC_MAX_FRAC|SEG_MAX_M[A-Z]*)\s+([0-9]+).*/\1 \2/p')
+	sed -n 's/^PARAM(\([a-z_]*\), u[0-9]*, \(.*\), \(.*\),$/\1 \2 \3/p' \
+		"$tree/kmod/sysctl.c" |
+		while read -r name low high; do
+			value=$(sed -n "/settings start = {/,/}/s/.*\.$name = \(.*\),/\1/p" \
+				"$tree/kmod/sysctl.c")
+			echo "$name $((low))..$((high)) ${value:-0}"
+		done
+}
+
+check_settings() {
+	same "$(parameters)" "$(section SETTINGS <"$(doc mssfrac.4.rst)" | rows |
+		awk '{ print $1, $2, $3 }')"
+}
+
+check_sysctls() {
+	same "$(sed -n 's/.*procname = "\(.*\)",/\1/p' "$tree/kmod/sysctl.c")" \
+		"$(section SETTINGS <"$(doc mssfrac.4.rst)" | rows | cut -d' ' -f1)"
+}
+
+check_counters() {
+	same "$(sed -n 's/^\tX(\([a-z_]*\)).*/\1/p' "$tree/kmod/mssfrac.h")" \
+		"$(section COUNTERS <"$(doc mssfrac.4.rst)" | rows | cut -d' ' -f1)"
+}
+
+# number word, by the enum and the tracepoint's table of words
+whys() {
+	local number=0 name
+	sed -n '/^enum mssfrac_tx_why/,/^}/s/^\t\(MSSFRAC_WHY_[A-Z_]*\).*/\1/p' \
+		"$tree/kmod/mssfrac.h" |
+		while read -r name; do
+			echo "$number $(sed -n "s/.*{ $name, \"\(.*\)\" }.*/\1/p" \
+				"$tree/kmod/trace.h")"
+			number=$((number + 1))
+		done
+}
+
+check_whys() {
+	same "$(whys)" "$(section TRACEPOINTS <"$(doc mssfrac.4.rst)" | rows |
+		awk '/^[0-9]/ { print $1, $2 }')"
+}
+
+check_fields() {
+	same "$(sed -n 's/.*__field(\(u[0-9]*\), \(.*\))/\2 \1/p' \
+		"$tree/kmod/trace.h")" \
+		"$(section TRACEPOINTS <"$(doc mssfrac.4.rst)" | rows |
+			awk '/^[a-z]/ { print $1, $2 }')"
+}
+
+# name number, of each constant of the sender's policy
+check_constants() {
+	same "$(sed -E -n 's/^#define ([A-Z_]+)\s+\(?([0-9]+).*/\1 \2/p' \
+		"$tree/kmod/tx.c"
+	sed -E -n 's/^#define (MSSFRAC_WORTH)\s+([0-9]+).*/\1 \2/p' \
+		"$tree/kmod/window.h")" \
+		"$(sed -E 's,^(\S+)_MIN/MAX +([0-9]+)\, ([0-9]+).*,\1_MIN \2\n\1_MAX \3,;t
+			s,^([A-Z_]+) +(1/)?([0-9]+).*,\1 \3,' \
+			"$(doc architecture.rst)" | grep -E '^[A-Z]+(_[A-Z]+)+ [0-9]+$')"
+}
+
+# name low..high, of ARM_KEYS and RANGES
+py_ranges() {
+	local key low high
+	sed -E -n "/^$1 = /,/^}/s/^ *\"([a-z_]+)\": \((.*), (.*)\),/\1;\2;\3/p" \
+		"$tree/userspace/mssab/mssab/experiment.py" |
+		while IFS=';' read -r key low high; do
+			echo "$key $((low))..$((high))"
+		done
+}
+
+# the same of a page's rows, where 2^N stands for a power
+rst_ranges() {
+	local key low high
+	sed -E -n 's/^([a-z_]+) .* ([0-9]+)\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
+		while IFS=';' read -r key low high; do
+			echo "$key $((low))..$((${high/^/**}))"
+		done
+}
+
+page_cells() { section "$1" <"$(doc mssab-experiment.5.rst)" | rows; }
+
+check_arms() { same "$(py_ranges ARM_KEYS)" "$(page_cells ARMS | rst_ranges)"; }
+check_ranges() { same "$(py_ranges RANGES)" "$(page_cells CELLS | rst_ranges)"; }
+
+# name default, of each key of a cell
+check_cells() {
+	same "$(sed -n '/^class Cell:/,/@property/s/^    \([a-z_]*\): [a-z]* = \([^ ]*\).*/\1 \2/p' \
+		"$tree/userspace/mssab/mssab/experiment.py" |
+		sed 's/"//g; s/\.0$//; s/ True$/ true/; s/ 0$/ unset/')" \
+		"$(page_cells CELLS | sed -n 's/^\([a-z_]*\) .*\*\*\(.*\)\*\*.*/\1 \2/p')"
+}
+
+check_cell_keys() {
+	same "$(sed -n '/^CELL_KEYS/,/^}/s/^ *"\([a-z_]*\)".*/\1/p' \
+		"$tree/userspace/mssab/mssab/experiment.py")" \
+		"$(page_cells CELLS | cut -d' ' -f1)"
+}
+
+long_options() { grep -o -E -- '--[a-z-]+' | sort -u; }
+
+check_guest() {
+	same "$({
+		sed -n '/add_argument(/p' "$tree/scripts/guest"
+		echo --help
+	} | long_options)" \
+		"$(section Options <"$(doc guest.rst)" | rows | cut -c 1-19 |
+			long_options)"
+}
+
+check_mssab() {
+	same "$({
+		sed -n '/add_argument(/p' "$tree/userspace/mssab/mssab/cli.py"
+		echo --help
+	} | long_options)" \
+		"$(section OPTIONS <"$(doc mssab.1.rst)" | grep ^- | long_options)"
+}
+
+check_mssab_load() {
+	same "$(sed -n 's/^"  \(--[a-z-]*\).*/\1/p' \
+		"$tree/userspace/mssab/mssab-load.c" | long_options)" \
+		"$(section MSSAB-LOAD <"$(doc mssab.1.rst)" | rows | cut -c 1-16 |
+			long_options)"
+}
+
+# Each page is valid, and the index names it.
+check_pages() {
+	local page name
+	for page in "$tree"/Documentation/*.rst; do
+		name=$(basename "$page")
+		rst2pseudoxml --halt=5 --report=2 "$page" 2>&1 >/dev/null |
+			sed "s,^$tree/,,"
+		[ "$name" = index.rst ] || grep -q -F ": $name" "$(doc index.rst)" ||
+			echo "index.rst does not name $name"
+	done
+	sed -n 's/^\.\. _.*: \(.*\.rst\)$/\1/p' "$(doc index.rst)" |
+		while read -r name; do
+			[ -f "$(doc "$name")" ] || echo "index.rst: no page $name"
+		done
+}
+
+# Pages that code or pages name exist, the section number being optional.
+check_references() {
+	local name
+	grep -r -h -o -E 'Documentation/[a-z-]+(\.[1-9])?\.rst' \
+		"$tree"/{kmod,bpf,userspace,scripts} | sort -u |
+		while read -r name; do
+			compgen -G "$tree/${name%.rst}*.rst" >/dev/null ||
+				echo "no page $name"
+		done
+}
+
+# The recipe of the page, and SipHash against its authors' test vector.
+check_recipe() {
+	{
+		sed -n '/^  import ipaddress/,/^  print/s/^  //p' "$(doc mssfrac.4.rst)"
+		echo 'print(f"{siphash24(bytes(range(15)), 0x0706050403020100, 0x0f0e0d0c0b0a0908):x}")'
+	} >"$tmp/recipe.py"
+	same "10 a129ca6149be45e5" \
+		"$(/usr/bin/python3 "$tmp/recipe.py" 2>&1 | tail -n 2 | paste -sd ' ')"
+}
+
+# --- Verdicts ---------------------------------------------------------------
+
+# verdict NAME FINDINGS: ok if there are none.
+verdict() {
+	n=$((n + 1))
+	if [ -z "$2" ]; then
+		echo "ok $n $1"
+	else
+		printf '%s\n' "$2" | sed 's/^/# /'
+		echo "not ok $n $1"
+		bad=1
+	fi
+}
+
+# plant CHECK FILE SED: the check objects while FILE is changed like that.
+plant() {
+	local keep=$tmp/keep found=""
+	tree=$tmp/tree
+	cp "$tree/$2" "$keep"
+	sed -i -E "$3" "$tree/$2"
+	if cmp -s "$keep" "$tree/$2"; then
+		found="the violation was not planted"
+	elif [ -z "$("check_$1")" ]; then
+		found="check_$1 does not object"
+	fi
+	cp "$keep" "$tree/$2"
+	verdict "$1: objects to $3 in $2" "$found"
+}
+
+mkdir "$tmp/tree"
+cp -r "$top"/{kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
+
+module=Documentation/mssfrac.4.rst
+cells=Documentation/mssab-experiment.5.rst
+experiment=userspace/mssab/mssab/experiment.py
+
+echo "KTAP version 1"
+echo "1..37"
+for check in settings sysctls counters whys fields constants arms ranges cells \
+	cell_keys guest mssab mssab_load pages references recipe; do
+	tree=$top
+	verdict "pages and code agree: $check" "$("check_$check")"
+done
+plant settings kmod/sysctl.c 's/seg_max = 16/seg_max = 17/'
+plant settings kmod/sysctl.c 's/(SEG_MAX_MAX\t)256/\1255/'
+plant sysctls kmod/sysctl.c 's/"ab_seed"/"ab_key"/'
+plant sysctls "$module" 's/^tx_frac /tx_part /'
+plant counters kmod/mssfrac.h 's/X\(tx_kept\)/X(tx_held)/'
+plant counters "$module" 's/^rx_raised /rx_grown  /'
+plant whys kmod/trace.h 's/"stall"/"stalled"/'
+plant whys kmod/mssfrac.h '/^\tMSSFRAC_WHY_KEPT,/d'
+plant fields kmod/trace.h 's/u32, space/u64, space/'
+plant constants kmod/tx.c 's/(EPOCH_ROUNDS\t)12/\113/'
+plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
+plant arms "$experiment" 's/"seg_max": \(2,/"seg_max": (3,/'
+plant ranges "$cells" 's/2\^24/2^23/'
+plant cells "$experiment" 's/repeat: int = 1/repeat: int = 2/'
+plant cell_keys "$experiment" 's/"repeat": int/"times": int/'
+plant guest scripts/guest 's/"--seed"/"--chance"/'
+plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
+plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
+plant pages Documentation/index.rst '/^\.\. _guest:/d'
+plant references scripts/load '$a# see Documentation/nothing.rst'
+plant recipe "$module" 's/0x736f6d65/0x736f6d66/'
+exit $bad
