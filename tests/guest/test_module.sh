@@ -192,12 +192,14 @@ treated() {
 check "treated: sender keeps a size, receiver raises offers" treated
 
 six() {
-	local before
-	before=$(counter a treated_tx_kept)
+	local connections rounds
+	connections=$(counter a treated_connections)
+	rounds=$(counter a treated_tx_rounds)
 	fraction 64 5421 --address fd09::2 &&
-		[ "$(counter a treated_tx_kept)" -gt "$before" ]
+		is "$(counter a treated_connections)" $((connections + 1)) &&
+		[ "$(counter a treated_tx_rounds)" -gt $((rounds + 20)) ]
 }
-check "IPv6 likewise" six
+check "IPv6 round trips are watched likewise" six
 
 # The control arm of the same namespace: counted as stock, never treated.
 control() {
