@@ -15,17 +15,18 @@
  *   SETTLE  switch, and let data pass that was cut for the old size.
  *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait twice
  *           as long before the next trial.
- *   KEEP    go on, and on measuring: back to WATCH as soon as the gain is
- *           gone, the window moves, or the congestion window takes over.
+ *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
+ *           than stock did, when the congestion window becomes the limit, when
+ *           whole segments fill the window again, and from time to time to see
+ *           what stock delivers now.
  *
  * Windows below one segment.  With nothing in flight stock Linux sends one
  * window per max(RTO, 200 ms) (tcp_check_probe_timer).  A connection that has
  * stalled once like that is not left waiting again: segments of half the
  * window, as long as it is below one segment.
  *
- * Round trips are told by sequence numbers, as in tcp_rcv_rtt_measure_ts's
- * sender counterpart in tcp_cdg.c and tcp_vegas.c: one ends when all that was
- * in flight at its start is acknowledged.
+ * Round trips are told by sequence numbers, as in tcp_vegas.c (beg_snd_nxt):
+ * one ends when all that was in flight at its start is acknowledged.
  */
 #include <linux/math64.h>
 
