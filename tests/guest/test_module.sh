@@ -46,9 +46,11 @@ out_of_range() {
 		"$LOAD" $bad 2>"$TMP/err" && { echo "took $bad"; return 1; }
 		grep "out of range" "$TMP/err" || return 1
 	done
+	"$LOAD" tx_fract=8 2>"$TMP/err" && return 1
+	grep "no parameter tx_fract" "$TMP/err" || return 1
 	! grep -q ^mssfrac /proc/modules
 }
-check "parameters out of range are refused" out_of_range
+check "parameters unknown or out of range are refused" out_of_range
 
 # Sockets older than the module: a transfer runs across insmod and rmmod.
 sends() { [ "$(counter a treated_tx_segments)" -gt 100 ]; }
