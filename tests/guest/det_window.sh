@@ -63,7 +63,7 @@ absent() {
 	tc -n a qdisc add dev va root netem delay 5ms
 	transfer() {
 		mssab-load --from a --to b --address 10.9.0.2 \
-			--warmup-ms 500 --measure-ms 1000 |
+			--warmup-ms 500 --measure-ms 2000 |
 			sed 's/.*"bytes_per_s": \([0-9]*\).*/\1/'
 	}
 	ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
@@ -73,6 +73,6 @@ absent() {
 	without=$(transfer)
 	insmod "$MODULE"
 	echo "idle module $with B/s, none $without B/s"
-	awk "BEGIN { r = $with / $without; exit !(r > 0.998 && r < 1.002) }"
+	awk "BEGIN { r = $with / $without; exit !(r > 0.99 && r < 1.01) }"
 }
-check "the idle module is as fast as none, within 0.2 %" absent
+check "the idle module is as fast as none, within 1 %" absent
