@@ -8,6 +8,8 @@
  * Locking: a connection's state is created, used and freed under its socket
  * lock (or after the socket is beyond use), so only the table needs RCU.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/minmax.h>
 #include <linux/rhashtable.h>
 #include <linux/siphash.h>
@@ -34,7 +36,10 @@ struct endpoint {
 /* The arm's hash key, the same seen from either end of the connection. */
 struct endpoints {
 	struct endpoint low, high;
+	u32 zero;
 } __packed __aligned(SIPHASH_ALIGNMENT);
+
+static_assert(sizeof(struct endpoints) == 40);
 
 static void endpoints_of(const struct sock *sk, struct endpoints *e)
 {
@@ -174,7 +179,9 @@ int mssfrac_conn_init(void)
 		return err;
 	err = -ENOENT;
 	for_each_kernel_tracepoint(match_tracepoint, NULL);
-	if (tcp_destroy_sock)
+	if (!tcp_destroy_sock)
+		pr_err("this kernel has no tracepoint tcp_destroy_sock\n");
+	else
 		err = tracepoint_probe_register(tcp_destroy_sock,
 						probe_tcp_destroy_sock, NULL);
 	if (err)

@@ -98,7 +98,7 @@ static int hook_prepare(struct hook *hook, void **behind)
 static int hook_failed(const struct hook *hook, int err)
 {
 	pr_err("cannot divert %s (error %d); %s\n", hook->name, err,
-	       err == -EBUSY ? "another module or live patch owns it" :
+	       err == -EBUSY ? "it has another owner, or kernel.ftrace_enabled is 0" :
 	       "this kernel lacks it or does not let ftrace reach it");
 	return err;
 }

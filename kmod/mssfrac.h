@@ -43,7 +43,7 @@ enum mssfrac_arm {
 	X(tx_bytes_lost)	/* rest below one segment, not sent */	\
 	X(tx_trials)		/* segment size changed on trial */	\
 	X(tx_kept)		/* trials that delivered more */	\
-	X(tx_reverted)		/* trials that did not */		\
+	X(tx_reverted)		/* sizes given up: no gain, or gone */		\
 	X(tx_unstalled)		/* sizes chosen for a window below one MSS */ \
 	/* Receiver, per window selected */				\
 	X(rx_segments)		/* data segments received */		\
@@ -116,7 +116,7 @@ struct mssfrac_tx {
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */
 	u64 base_rate;		/* bytes/s delivered with stock segments */
-	u64 stall_start;	/* us, tcp_mstamp */
+	u64 stall_start;	/* us, tcp_clock_us(): tcp_mstamp may be old */
 	u32 steady_wnd;		/* bytes; epoch_wnd of the epoch before */
 	u32 settle_seq;		/* data before it was cut for another size */
 	u32 wait;		/* rounds until the next trial */

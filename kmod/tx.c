@@ -333,8 +333,8 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn,
 		tx->stalled = 0;
 	} else if (!tx->stalled) {
 		tx->stalled = 1;
-		tx->stall_start = tp->tcp_mstamp;
-	} else if (tp->tcp_mstamp - tx->stall_start >= STALL_US) {
+		tx->stall_start = tcp_clock_us();
+	} else if (tcp_clock_us() - tx->stall_start >= STALL_US) {
 		tx->eager = 1;
 	}
 	if (!tx->eager)

@@ -107,11 +107,9 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 		return mss;
 	count += count & 1;
 
+	/* The division leaves less than a byte a segment unused. */
 	seg = window / count;
-	/* Many small segments may lose more bytes to the division. */
-	if (seg < MSSFRAC_MIN_SEG || window - count * seg > rest + count)
-		return mss;
-	return seg;
+	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
 #endif /* MSSFRAC_WINDOW_H */
