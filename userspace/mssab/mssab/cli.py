@@ -31,12 +31,19 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--only {args.only}: no cell matches "
                          f"(cells: {names}, ...)")
     system.check_machine()
+    if args.json and str(args.json) != "-":
+        args.json.touch()  # fail now, not when all is measured
     stock_name, treated_name = list(plan.arms)[:2]
+    # The table goes where the JSON does not.
+    table = sys.stderr if str(args.json) == "-" else sys.stdout
     print(f"{plan.title}\nkernel {system.kernel()}, "
-          f"{stock_name} v {treated_name}: {plan.arms[treated_name]}\n")
-    print(results.HEADER)
-    print(results.UNITS)
-    done: list[dict[str, Any]] = []
+          f"{stock_name} v {treated_name}: {plan.arms[treated_name]}\n",
+          file=table)
+    print(results.HEADER, results.UNITS, sep="\n", file=table)
+    document: dict[str, Any] = {
+        "format": "mssab-results", "version": 1, "mssab": __version__,
+        "kernel": system.kernel(), "title": plan.title, "arms": plan.arms,
+        "cells": []}
     for i, cell in enumerate(cells, 1):
         runs: dict[str, list[dict[str, Any]]] = {stock_name: [],
                                                  treated_name: []}
@@ -47,22 +54,17 @@ def run(args: argparse.Namespace) -> int:
                 raws.append(system.transfer(cell, plan.arms[name]))
         arms = {name: results.figures(cell, raws) | {"runs": raws}
                 for name, raws in runs.items()}
+        stock, treated = arms[stock_name], arms[treated_name]
         progress("")
-        print(results.row(cell.name, arms[stock_name], arms[treated_name]),
-              flush=True)
-        ratio = (arms[treated_name]["bytes_per_s"]
-                 / arms[stock_name]["bytes_per_s"])
-        done.append({"cell": cell.name, "settings": vars(cell),
-                     "arms": arms, "ratio": ratio})
-    document = {"format": "mssab-results", "version": 1,
-                "mssab": __version__, "kernel": system.kernel(),
-                "title": plan.title, "arms": plan.arms, "cells": done}
-    if args.json:
-        text = json.dumps(document, indent=1)
-        if str(args.json) == "-":
-            print(text)
-        else:
-            args.json.write_text(text + "\n")
+        print(results.row(cell.name, stock, treated), file=table, flush=True)
+        document["cells"].append({
+            "cell": cell.name, "settings": vars(cell), "arms": arms,
+            "ratio": results.ratio(stock, treated)})
+        if args.json and str(args.json) != "-":
+            # After each cell: what breaks the next one loses nothing.
+            args.json.write_text(json.dumps(document, indent=1) + "\n")
+    if str(args.json) == "-":
+        print(json.dumps(document, indent=1))
     return 0
 
 

@@ -2,7 +2,7 @@
 """The experiment file: TOML in, checked cells and arms out.
 
 Pure: reads the file and nothing else of the machine.  The whole file is
-checked before anything starts; Documentation/mssab-experiment.rst is the
+checked before anything starts; Documentation/mssab-experiment.5.rst is the
 reference for every key.
 """
 from __future__ import annotations
@@ -87,9 +87,9 @@ class Experiment:
 
 def _check_value(where: str, key: str, value: Any) -> Any:
     kind = CELL_KEYS[key]
-    if kind is float and isinstance(value, int) and value is not True:
+    if kind is float and type(value) is int:
         value = float(value)
-    if not isinstance(value, kind) or (kind is int and value is True):
+    if type(value) is not kind:
         raise UsageError(f"{where}: {key} = {value!r} is not "
                          f"a {kind.__name__}")
     if key in RANGES and not RANGES[key][0] <= value <= RANGES[key][1]:
@@ -110,6 +110,8 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
             known = ", ".join(sorted(CELL_KEYS))
             raise UsageError(f"{where}: unknown key {key} (known: {known})")
         values = value if isinstance(value, list) else [value]
+        if not values:
+            raise UsageError(f"{where}: {key} is an empty list")
         axes.append([(key, _check_value(where, key, v)) for v in values])
     cells = [Cell(**dict(point)) for point in itertools.product(*axes)]
     for cell in cells:
@@ -161,5 +163,10 @@ def load(path: Path) -> Experiment:
         raise UsageError(f"{path}: no [[cells]]; say what to run")
     cells = [cell for i, table in enumerate(tables, 1)
              for cell in _cells(f"{path}: [[cells]] {i}", table)]
+    names = [cell.name for cell in cells]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{path}: two cells are called {name!r}; put "
+                             "what they differ in into another file")
     return Experiment(title=str(data.get("title", path.stem)),
                       arms=_arms(str(path), data.get("arms")), cells=cells)

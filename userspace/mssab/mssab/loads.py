@@ -18,6 +18,8 @@ from .errors import MssabError, NotSupported
 from .experiment import Cell
 
 PORT = 5201
+#: No transfer takes longer, on the clock of the kernel it runs on.
+LIMIT_S = 4000
 
 
 def _tool(name: str, package: str) -> str:
@@ -33,7 +35,12 @@ def _in(namespace: str, *argv: str) -> list[str]:
 
 
 def _output(argv: list[str]) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise MssabError(f"{' '.join(argv)}: no end after {LIMIT_S} s; is "
+                         "the transfer stuck?") from error
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
         raise MssabError(f"{' '.join(argv)}: {why}")
@@ -87,7 +94,11 @@ def _iperf3(cell: Cell, sender: str, receiver: str,
                         "-t", str(cell.measure_ms // 1000),
                         "-O", str(cell.warmup_ms // 1000)),
                     stdout=out) as client:
+                end = time.monotonic() + LIMIT_S
                 while client.poll() is None:
+                    if time.monotonic() > end:
+                        client.kill()
+                        raise MssabError(f"iperf3: no end after {LIMIT_S} s")
                     window = _receiver_window(receiver) or window
                     time.sleep(0.5)  # sampling interval
             out.seek(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from .errors import MssabError
 from .experiment import Cell
 
 
@@ -58,12 +59,18 @@ HEADER = (f"{'cell':<32} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
 UNITS = f"{'':<32} {'bit/s':>9} {'':>5} {'bit/s':>9}"
 
 
+def ratio(stock: dict[str, Any], treated: dict[str, Any]) -> float:
+    """Goodput of the treated arm over that of the stock arm."""
+    if not stock["bytes_per_s"]:
+        raise MssabError("the stock arm delivered nothing; is the link up?")
+    return float(treated["bytes_per_s"] / stock["bytes_per_s"])
+
+
 def row(name: str, stock: dict[str, Any], treated: dict[str, Any]) -> str:
     """One line of the table, 80 columns.  policy: did it act at all?"""
-    ratio = treated["bytes_per_s"] / stock["bytes_per_s"]
-    times = f"{ratio:.3f}" if ratio < 100 else f"{ratio:.0f}"
+    times = ratio(stock, treated)
     return (f"{name:<32} {rate(stock['bytes_per_s']):>9} "
             f"{percent(stock.get('utilisation')):>5} "
             f"{rate(treated['bytes_per_s']):>9} "
-            f"{percent(treated.get('utilisation')):>5} {times:>7}  "
+            f"{percent(treated.get('utilisation')):>5} {times:>7.{3 if times < 100 else 0}f}  "
             f"{'acted' if treated['acted'] else 'idle'}")
