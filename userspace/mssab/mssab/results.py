@@ -72,5 +72,6 @@ def row(name: str, stock: dict[str, Any], treated: dict[str, Any]) -> str:
     return (f"{name:<32} {rate(stock['bytes_per_s']):>9} "
             f"{percent(stock.get('utilisation')):>5} "
             f"{rate(treated['bytes_per_s']):>9} "
-            f"{percent(treated.get('utilisation')):>5} {times:>7.{3 if times < 100 else 0}f}  "
+            f"{percent(treated.get('utilisation')):>5} "
+            f"{times:>7.{3 if times < 100 else 0}f}  "
             f"{'acted' if treated['acted'] else 'idle'}")
