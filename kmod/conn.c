@@ -101,8 +101,8 @@ static struct mssfrac_conn *conn_new(struct sock *sk)
 		return NULL;
 	conn->sk = sk;
 	conn->arm = arm_of(sk, &mn->set);
-	conn->rx.last_segs = tp->data_segs_in;
-	conn->tx.last_segs = tp->data_segs_out;
+	conn->segs_in = tp->data_segs_in;
+	conn->segs_out = tp->data_segs_out;
 	if (rhashtable_insert_fast(&conns, &conn->node, conns_params)) {
 		kfree(conn);
 		return NULL;
@@ -137,12 +137,24 @@ struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
  * What the kernel's per-socket counter @now grew by since @last.  It starts
  * again when the socket disconnects: a reset loses what came after @last.
  */
-u32 mssfrac_conn_growth(u32 now, u32 *last)
+static u32 growth(u32 now, u32 *last)
 {
 	u32 grown = now < *last ? now : now - *last;
 
 	*last = now;
 	return grown;
+}
+
+/* Add the data segments since the last call to the counters. */
+void mssfrac_conn_count(const struct sock *sk, struct mssfrac_conn *conn)
+{
+	struct mssfrac_net *mn = mssfrac_net(sock_net(sk));
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	mssfrac_add(mn, conn->arm, rx_segments,
+		    growth(tp->data_segs_in, &conn->segs_in));
+	mssfrac_add(mn, conn->arm, tx_segments,
+		    growth(tp->data_segs_out, &conn->segs_out));
 }
 
 static void conn_free_rcu(struct rcu_head *rcu)
@@ -156,8 +168,7 @@ static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 
 	if (!conn)
 		return;
-	mssfrac_rx_close(sk, conn);
-	mssfrac_tx_close(sk, conn);
+	mssfrac_conn_count(sk, conn);
 	rhashtable_remove_fast(&conns, &conn->node, conns_params);
 	call_rcu(&conn->rcu, conn_free_rcu);
 }

@@ -10,16 +10,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
-#include <net/netns/generic.h>
 
 #include "mssfrac.h"
 
 unsigned int mssfrac_net_id __read_mostly;
-
-struct mssfrac_net *mssfrac_net(const struct net *net)
-{
-	return net_generic(net, mssfrac_net_id);
-}
 
 static int __net_init net_init(struct net *net)
 {

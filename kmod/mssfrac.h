@@ -10,6 +10,7 @@
 #include <linux/rhashtable-types.h>
 #include <linux/types.h>
 #include <net/net_namespace.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 /* sysctl.c: settings of one namespace; written by sysctl, read locklessly. */
@@ -76,7 +77,11 @@ struct mssfrac_net {
 };
 
 extern unsigned int mssfrac_net_id;
-struct mssfrac_net *mssfrac_net(const struct net *net);
+
+static inline struct mssfrac_net *mssfrac_net(const struct net *net)
+{
+	return net_generic(net, mssfrac_net_id);
+}
 
 #define mssfrac_add(mn, arm, counter, n)				\
 	this_cpu_add((mn)->stats->v[arm][MSSFRAC_##counter], n)
@@ -110,7 +115,6 @@ struct mssfrac_tx {
 	u32 round_end;		/* sequence that ends the round trip */
 	u32 round_wnd;		/* bytes; largest window offered in it */
 	u32 last_una;		/* snd_una at the last round's end */
-	u32 last_segs;		/* data_segs_out then */
 	u32 epoch_rounds;	/* window-limited rounds in this epoch */
 	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
 	u64 epoch_start;	/* us, tcp_mstamp */
@@ -131,9 +135,8 @@ struct mssfrac_tx {
 };
 
 struct mssfrac_rx {
-	u32 last_segs;		/* data_segs_in already counted */
 	u32 ssthresh;		/* rcv_ssthresh when it last moved, bytes */
-	u32 still_segs;		/* data segments received since */
+	u32 still_since;	/* data_segs_in then */
 	u8 steady;		/* it has stood still: offers may be raised */
 };
 
@@ -142,6 +145,8 @@ struct mssfrac_conn {
 	const struct sock *sk;	/* key; identity only, never dereferenced */
 	struct rcu_head rcu;
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
+	u32 segs_in;		/* data_segs_in already counted */
+	u32 segs_out;		/* data_segs_out already counted */
 	struct mssfrac_rx rx;
 	struct mssfrac_tx tx;
 };
@@ -149,13 +154,11 @@ struct mssfrac_conn {
 int mssfrac_conn_init(void);
 void mssfrac_conn_exit(void);
 struct mssfrac_conn *mssfrac_conn_get(struct sock *sk);
-u32 mssfrac_conn_growth(u32 now, u32 *last);
+void mssfrac_conn_count(const struct sock *sk, struct mssfrac_conn *conn);
 
 /* rx.c, tx.c: the two policies.  Socket lock held, any context. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock);
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
-void mssfrac_rx_close(struct sock *sk, struct mssfrac_conn *conn);
-void mssfrac_tx_close(struct sock *sk, struct mssfrac_conn *conn);
 
 /* hook.c: diverts the kernel's two functions to the policies. */
 int mssfrac_hook_install(void);

@@ -25,36 +25,20 @@ static u32 offerable(const struct sock *sk)
 	return clamp_t(int, space, 0, U16_MAX << tp->rx_opt.rcv_wscale);
 }
 
-/* Data segments received since the last call. */
-static u32 count_segments(const struct sock *sk, struct mssfrac_conn *conn,
-			  struct mssfrac_net *mn)
-{
-	u32 segs = mssfrac_conn_growth(tcp_sk(sk)->data_segs_in,
-				       &conn->rx.last_segs);
-
-	mssfrac_add(mn, conn->arm, rx_segments, segs);
-	return segs;
-}
-
 /*
  * How far the kernel lets its window grow (tcp_grow_window) depends on the
  * segments that come, and so on what was offered: let it finish first.  Once
  * it has, it stays so; offers that come and go would unsettle the sender.
  */
-static bool window_steady(const struct sock *sk, struct mssfrac_rx *rx,
-			  u32 segs)
+static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
 {
-	u32 ssthresh = tcp_sk(sk)->rcv_ssthresh;
-
 	if (rx->steady)
 		return true;
-	if (rx->ssthresh != ssthresh) {
-		rx->ssthresh = ssthresh;
-		rx->still_segs = 0;
-		return false;
+	if (rx->ssthresh != tp->rcv_ssthresh) {
+		rx->ssthresh = tp->rcv_ssthresh;
+		rx->still_since = tp->data_segs_in;
 	}
-	rx->still_segs += segs;
-	rx->steady = rx->still_segs >= STEADY_SEGS;
+	rx->steady = tp->data_segs_in - rx->still_since >= STEADY_SEGS;
 	return rx->steady;
 }
 
@@ -64,18 +48,18 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_net *mn;
-	u32 segs, space, offer = stock;
+	u32 space, offer = stock;
 
 	if (!conn)
 		return stock;
 	mn = mssfrac_net(sock_net(sk));
-	segs = count_segments(sk, conn, mn);
+	mssfrac_conn_count(sk, conn);
 	if (!stock)
 		return 0;
 
 	space = offerable(sk);
 	/* With window scaling the kernel does not round to segments. */
-	if (window_steady(sk, &conn->rx, segs) &&
+	if (window_steady(tp, &conn->rx) &&
 	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
 				      inet_csk(sk)->icsk_ack.rcv_mss,
@@ -91,9 +75,4 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 		mssfrac_add(mn, conn->arm, rx_raised, 1);
 	trace_window(sk, conn, space, stock, offer);
 	return offer;
-}
-
-void mssfrac_rx_close(struct sock *sk, struct mssfrac_conn *conn)
-{
-	count_segments(sk, conn, mssfrac_net(sock_net(sk)));
 }

@@ -239,14 +239,6 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
 	}
 }
 
-static void count_segments(const struct tcp_sock *tp,
-			   struct mssfrac_conn *conn, struct mssfrac_net *mn)
-{
-	mssfrac_add(mn, conn->arm, tx_segments,
-		    mssfrac_conn_growth(tp->data_segs_out,
-					&conn->tx.last_segs));
-}
-
 static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 		       struct mssfrac_net *mn)
 {
@@ -258,7 +250,7 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 	u8 why = MSSFRAC_WHY_ROUND;
 	u64 rate;
 
-	count_segments(tp, conn, mn);
+	mssfrac_conn_count(sk, conn);
 	if (!limited || !acked) {
 		/* Smaller segments would cost a congestion window its bytes. */
 		if (tx->seg && (u64)tx->seg * tcp_snd_cwnd(tp) < tx->round_wnd)
@@ -388,9 +380,4 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 			seg = tx->seg;
 	}
 	return seg && seg < stock ? seg : stock;
-}
-
-void mssfrac_tx_close(struct sock *sk, struct mssfrac_conn *conn)
-{
-	count_segments(tcp_sk(sk), conn, mssfrac_net(sock_net(sk)));
 }
