@@ -54,6 +54,12 @@ static __always_inline bool flights_any(void)
 	return READ_ONCE(flights_active) > 0;
 }
 
+/* Userspace reads: nothing may change any more. */
+static __always_inline bool flights_frozen(void)
+{
+	return READ_ONCE(flights_active) < 0;
+}
+
 static const struct path_value zero_path;
 
 #define STAGE_BIT_WORK	0
@@ -87,6 +93,11 @@ static __always_inline void count_end(__u32 end)
 		__sync_fetch_and_add(&c->ends[end & (PATHPROF_END_MAX - 1)], 1);
 }
 
+/*
+ * From here on, functions that are not static are those the verifier shall
+ * walk once per program, on their own account, instead of once per call and
+ * per state of the caller: loading costs a few hundred steps per program.
+ */
 static __always_inline __u32 flight_set(__u64 key)
 {
 	/* Drop KEY_TX, so that both directions share a line. */
@@ -96,7 +107,7 @@ static __always_inline __u32 flight_set(__u64 key)
 }
 
 /* Find and lock; NO_FLIGHT if the packet is not followed. */
-static __noinline __u32 flight_lock(__u64 key)
+__noinline __u32 flight_lock(__u64 key)
 {
 	__u32 set = flight_set(key);
 	__u32 i;
@@ -125,11 +136,10 @@ static __always_inline void flight_release(__u32 at)
 }
 
 /* Add a stage to a locked flight; time since the last one is billed to it. */
-static __noinline int flight_mark(struct flight *f, __u32 stage, __u64 now)
+__noinline int flight_mark(struct flight *f, __u32 stage, __u64 now)
 {
 	__u32 n;
 
-	/* The verifier checks this function on its own account. */
 	if (!f)
 		return 0;
 	n = f->path.n;
@@ -183,15 +193,31 @@ static __always_inline struct flight *flight_at(__u32 at)
 	return bpf_map_lookup_elem(&flights, &at);
 }
 
-/*
- * Add a locked flight to its path's sums.  The caller frees the entry.  Not
- * static: the verifier then walks it once per program, not once per call.
- */
+struct stage_sum {
+	struct flight *f;
+	struct path_value *v;
+	__u64 all, wait;
+};
+
+static int sum_stage(__u32 i, struct stage_sum *s)
+{
+	__u64 ns;
+
+	i &= PATH_STAGES - 1;
+	ns = s->f->stage_ns[i];
+	s->all += ns;
+	s->wait += ns & -stage_waits(s->f->path.stages[i]);
+	__sync_fetch_and_add(&s->v->stage_ns[i], ns);
+	return 0;
+}
+
+/* Add a locked flight to its path's sums.  The caller frees the entry. */
 __noinline int flight_sum(__u32 at, __u32 end)
 {
 	struct flight *f = flight_at(at);
+	struct stage_sum sum = {};
 	struct path_value *v;
-	__u64 all = 0, work, wait = 0;
+	__u64 work;
 	__u32 i;
 
 	if (!f)
@@ -206,20 +232,16 @@ __noinline int flight_sum(__u32 at, __u32 end)
 			return 0;
 		}
 	}
-	for (i = 0; i < PATH_STAGES; i++) {
-		if (i >= f->path.n)
-			break;
-		all += f->stage_ns[i];
-		/* No branch: the verifier would follow both, 2^32 times. */
-		wait += f->stage_ns[i] & -stage_waits(f->path.stages[i]);
-		__sync_fetch_and_add(&v->stage_ns[i], f->stage_ns[i]);
-	}
-	work = all - wait;
+	/* The helper's body is walked once; a loop, 32 times. */
+	sum.f = f;
+	sum.v = v;
+	bpf_loop(f->path.n, sum_stage, &sum, 0);
+	work = sum.all - sum.wait;
 	__sync_fetch_and_add(&v->packets, 1);
 	__sync_fetch_and_add(&v->segments, f->segments);
 	__sync_fetch_and_add(&v->bytes, f->bytes);
 	__sync_fetch_and_add(&v->work_ns, work);
-	__sync_fetch_and_add(&v->wait_ns, wait);
+	__sync_fetch_and_add(&v->wait_ns, sum.wait);
 	i = log2_u64(work);
 	/* The compiler knows the table, the verifier does not. */
 	asm volatile("" : "+r"(i));
@@ -233,7 +255,7 @@ __noinline int flight_sum(__u32 at, __u32 end)
  * Make room in a full set: give up the entry that has waited longest for a
  * reader or a busy socket.  Entries being worked on are never taken.
  */
-static __noinline __u32 flight_evict(__u64 key)
+__noinline __u32 flight_evict(__u64 key)
 {
 	__u32 set = flight_set(key), victim = NO_FLIGHT, i;
 	__u64 oldest = ~0ULL, k;
@@ -270,7 +292,7 @@ static __noinline __u32 flight_evict(__u64 key)
 }
 
 /* A free entry, locked; NO_FLIGHT (counted) if there is none. */
-static __noinline __u32 flight_new(__u64 key)
+__noinline __u32 flight_new(__u64 key)
 {
 	__u32 set = flight_set(key), at, i;
 
@@ -301,7 +323,7 @@ static __always_inline void flight_init(struct flight *f, __u8 dir)
 }
 
 /* A stage that only extends the path, with flags learned on the way. */
-static __noinline int follow(__u64 key, __u32 stage, __u32 flags)
+__noinline int follow(__u64 key, __u32 stage, __u32 flags)
 {
 	struct flight *f;
 	__u32 at;
@@ -321,7 +343,7 @@ static __noinline int follow(__u64 key, __u32 stage, __u32 flags)
 }
 
 /* The last stage of a path. */
-static __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
+__noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 {
 	struct flight *f;
 	__u32 at;
@@ -338,6 +360,40 @@ static __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 	}
 	flight_release(at);
 	return 0;
+}
+
+/* What one followed stage costs here, in nanoseconds; 0: not measured. */
+__u64 probe_ns;
+
+#define PROBE_ROUNDS	1024
+#define PROBE_KEY	0x40ULL	/* no packet has this address */
+
+static int probe_round(__u32 i, void *unused)
+{
+	(void)i;
+	(void)unused;
+	return follow(PROBE_KEY, ST_RX_IP, 0);
+}
+
+/* Time follow() on a packet that does not exist; its entry is then freed. */
+static __always_inline void probe_measure(void)
+{
+	__u32 at = flight_new(PROBE_KEY);
+	struct flight *f;
+	__u64 begin;
+
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	if (f)
+		flight_init(f, DIR_RX);
+	flight_unlock(at, PROBE_KEY);
+	begin = bpf_ktime_get_ns();
+	bpf_loop(PROBE_ROUNDS, probe_round, 0, 0);
+	probe_ns = (bpf_ktime_get_ns() - begin) / PROBE_ROUNDS;
+	at = flight_lock(PROBE_KEY);
+	if (at != NO_FLIGHT)
+		flight_release(at);
 }
 
 #endif

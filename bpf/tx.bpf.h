@@ -153,7 +153,7 @@ static __always_inline void tx_sent(struct sk_buff *skb, int rc)
  * left alone once the driver has the packet: then it is the receiver (or the
  * driver) that frees it, and the driver call's return ends the path.
  */
-static __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
+__noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
 				 __u32 reason)
 {
 	struct flight *f;

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/membarrier.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@ struct session {
 	struct bpf_link *links[PROFILE_HOOKS];
 	struct bpf_program *programs[PROFILE_HOOKS];
 	struct profile_hook hooks[PROFILE_HOOKS];
+	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
 	size_t nhooks;
 	char reasons[PROFILE_REASONS][32];
 	struct session_config config;
@@ -62,31 +65,55 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+/* What the kernel knows of the function or tracepoint of one hook. */
+struct target {
+	const char *name;
+	int symbols;		/* of this name in the symbol table */
+	int function, event;	/* BTF ids; 0: none */
+};
+
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const struct target *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
 }
 
-/* How often each name occurs in the kernel's symbol table; -1: unreadable. */
-static int count_symbols(char **names, int *counts, size_t n)
+static struct target *find_target(struct target *targets, size_t n,
+				  const char *name)
 {
-	FILE *f = fopen("/proc/kallsyms", "r");
-	char line[512], *name, **hit;
+	struct target key = { .name = name };
 
-	memset(counts, 0, n * sizeof(*counts));
+	return bsearch(&key, targets, n, sizeof(key), by_name);
+}
+
+/*
+ * Count the names in the kernel's symbol table.  It has some 200000 lines,
+ * "ADDRESS TYPE NAME [MODULE]", so most are left at their first letter.
+ */
+static int count_symbols(struct target *targets, size_t n)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	bool initial[256] = {};
+	size_t size = 0, i;
+	struct target *hit;
+	char *line = NULL, *name;
+	ssize_t len;
+
 	if (!f)
 		return -1;
-	while (fgets(line, sizeof(line), f)) {
-		/* address type name [module] */
-		name = strchr(line, ' ');
-		if (!name || !name[1] || name[2] != ' ')
+	for (i = 0; i < n; i++)
+		initial[(unsigned char)*targets[i].name] = true;
+	while ((len = getline(&line, &size, f)) > 0) {
+		name = line + 2 * sizeof(long) + 3;
+		if (name >= line + len || !initial[(unsigned char)*name])
 			continue;
-		name += 3;
-		name[strcspn(name, " \t\n")] = 0;
-		hit = bsearch(&name, names, n, sizeof(*names), by_name);
+		name[strcspn(name, "\t\n")] = 0;
+		hit = find_target(targets, n, name);
 		if (hit)
-			counts[hit - names]++;
+			hit->symbols++;
 	}
+	free(line);
 	fclose(f);
 	return 0;
 }
@@ -102,47 +129,38 @@ static void split_section(const struct bpf_program *prog,
 		 sec);
 }
 
-static void find_hook(struct profile_hook *hook, const struct btf *btf,
-		      int symbols)
+static void find_hook(struct profile_hook *hook, const struct target *target)
 {
-	char type[64];
-
 	hook->state = HOOK_MISSING;
 	if (!strcmp(hook->type, "tp_btf")) {
-		snprintf(type, sizeof(type), "btf_trace_%s", hook->name);
-		if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0)
+		if (!target->event)
 			snprintf(hook->why, sizeof(hook->why),
 				 "no such tracepoint");
 		else
 			hook->state = HOOK_PRESENT;
 		return;
 	}
-	if (btf__find_by_name_kind(btf, hook->name, BTF_KIND_FUNC) < 0)
+	if (!target->function)
 		snprintf(hook->why, sizeof(hook->why), "inlined or absent");
-	else if (!symbols)
+	else if (!target->symbols)
 		snprintf(hook->why, sizeof(hook->why),
 			 "only a changed copy has a symbol");
-	else if (symbols > 1)
+	else if (target->symbols > 1)
 		snprintf(hook->why, sizeof(hook->why),
-			 "%d symbols of this name", symbols);
+			 "%d symbols of this name", target->symbols);
 	else
 		hook->state = HOOK_PRESENT;
 }
 
 /* Drop reasons are an enum whose values change between kernels. */
-static void read_reasons(struct session *s, const struct btf *btf)
+static void read_reasons(struct session *s, const struct btf *btf,
+			 const struct btf_type *type)
 {
-	int id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
-	const struct btf_type *type;
-	const struct btf_enum *e;
+	const struct btf_enum *e = btf_enum(type);
 	const char *name;
 	char *c;
 	int i;
 
-	if (id < 0)
-		return;
-	type = btf__type_by_id(btf, id);
-	e = btf_enum(type);
 	for (i = 0; i < btf_vlen(type); i++) {
 		name = btf__name_by_offset(btf, e[i].name_off);
 		if (!name || e[i].val < 0 || e[i].val >= PROFILE_REASONS)
@@ -156,15 +174,43 @@ static void read_reasons(struct session *s, const struct btf *btf)
 	}
 }
 
+/* One walk over the kernel's 150000 types instead of one per name. */
+static void walk_types(struct session *s, const struct btf *btf,
+		       struct target *targets)
+{
+	const struct btf_type *type;
+	struct target *hit;
+	const char *name;
+	int id, n = btf__type_cnt(btf);
+
+	for (id = 1; id < n; id++) {
+		type = btf__type_by_id(btf, id);
+		if (!btf_is_func(type) && !btf_is_typedef(type) &&
+		    !btf_is_enum(type))
+			continue;
+		name = btf__name_by_offset(btf, type->name_off);
+		if (btf_is_enum(type)) {
+			if (!strcmp(name, "skb_drop_reason"))
+				read_reasons(s, btf, type);
+		} else if (btf_is_func(type)) {
+			hit = find_target(targets, s->nhooks, name);
+			if (hit && !hit->function)
+				hit->function = id;
+		} else if (!strncmp(name, "btf_trace_", 10)) {
+			hit = find_target(targets, s->nhooks, name + 10);
+			if (hit)
+				hit->event = id;
+		}
+	}
+}
+
 /* Decide for every program whether this kernel has its hook. */
 static int find_hooks(struct session *s, char *err, size_t len)
 {
-	char *names[PROFILE_HOOKS];
-	int counts[PROFILE_HOOKS];
+	struct target targets[PROFILE_HOOKS] = {}, *target;
 	struct bpf_program *prog;
 	bool no_symbols;
 	struct btf *btf;
-	char *key, **at;
 	size_t i, n = 0;
 
 	btf = btf__parse(BTF_PATH, NULL);
@@ -177,23 +223,64 @@ static int find_hooks(struct session *s, char *err, size_t len)
 	bpf_object__for_each_program(prog, s->skel->obj) {
 		if (n == PROFILE_HOOKS)
 			break;
+		/* Only the hooks' sections name a function. */
+		if (!strchr(bpf_program__section_name(prog), '/'))
+			continue;
 		s->programs[n] = prog;
 		split_section(prog, &s->hooks[n]);
-		names[n] = s->hooks[n].name;
+		targets[n].name = s->hooks[n].name;
 		n++;
 	}
 	s->nhooks = n;
-	qsort(names, n, sizeof(*names), by_name);
-	no_symbols = count_symbols(names, counts, n) < 0;
-	for (i = 0; i < n; i++) {
-		key = s->hooks[i].name;
-		at = bsearch(&key, names, n, sizeof(*names), by_name);
-		find_hook(&s->hooks[i], btf,
-			  no_symbols ? 1 : counts[at - names]);
-	}
-	read_reasons(s, btf);
+	qsort(targets, n, sizeof(*targets), by_name);
+	no_symbols = count_symbols(targets, n) < 0;
+	walk_types(s, btf, targets);
 	btf__free(btf);
+	for (i = 0; i < n; i++) {
+		target = find_target(targets, n, s->hooks[i].name);
+		if (no_symbols)
+			target->symbols = 1;
+		find_hook(&s->hooks[i], target);
+		s->ids[i] = !strcmp(s->hooks[i].type, "tp_btf") ?
+			    target->event : target->function;
+	}
 	return 0;
+}
+
+/*
+ * libbpf would search all types for each program's hook; we know them.  It
+ * asks while it loads, and passes nothing but the program.
+ */
+static struct session *loading;
+
+static int set_target(struct bpf_program *prog,
+		      struct bpf_prog_load_opts *opts, long cookie)
+{
+	size_t i;
+
+	(void)cookie;
+	for (i = 0; loading && i < loading->nhooks; i++)
+		if (loading->programs[i] == prog)
+			opts->attach_btf_id = loading->ids[i];
+	return 0;
+}
+
+static void register_handlers(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts,
+		    .prog_prepare_load_fn = set_target);
+	static bool done;
+
+	if (done)
+		return;
+	done = true;
+	/* Should one fail, libbpf's own handler searches: slower, as good. */
+	libbpf_register_prog_handler("fentry+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_FENTRY, &opts);
+	libbpf_register_prog_handler("fexit+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_FEXIT, &opts);
+	libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_RAW_TP, &opts);
 }
 
 /*
@@ -231,6 +318,26 @@ static void set_config(struct pathprof_bpf *skel,
 	fill_gaps((uint32_t *)skel->rodata->gaps, config->sample);
 }
 
+/* Does the kernel have the hook, and can the filter's packets meet it? */
+static bool wanted(const struct session *s, size_t i)
+{
+	static const char *const v4[] = {
+		"ip_rcv_core", "ip_local_deliver", "tcp_v4_rcv",
+		"tcp_v4_do_rcv", "__ip_queue_xmit", "ip_output",
+		"ip_finish_output2", NULL
+	}, *const v6[] = {
+		"ip6_rcv_core", "ip6_input", "tcp_v6_rcv", "tcp_v6_do_rcv",
+		"inet6_csk_xmit", "ip6_output", "ip6_finish_output2", NULL
+	};
+	uint8_t family = s->skel->rodata->config.addr_family;
+	const char *const *other = family == 4 ? v6 : family == 6 ? v4 : NULL;
+
+	for (; other && *other; other++)
+		if (!strcmp(s->hooks[i].name, *other))
+			return false;
+	return s->hooks[i].state == HOOK_PRESENT;
+}
+
 static int attach_all(struct session *s)
 {
 	struct profile_hook *hook;
@@ -239,9 +346,9 @@ static int attach_all(struct session *s)
 
 	for (i = 0; i < s->nhooks; i++) {
 		hook = &s->hooks[i];
-		if (hook->state != HOOK_PRESENT)
+		if (!bpf_program__autoload(s->programs[i]))
 			continue;
-		s->links[i] = bpf_program__attach(s->programs[i]);
+		s->links[i] = bpf_program__attach_trace(s->programs[i]);
 		if (!s->links[i]) {
 			hook->state = HOOK_FAILED;
 			snprintf(hook->why, sizeof(hook->why),
@@ -268,6 +375,15 @@ static int load_failed(int rc, char *err, size_t len)
 	return 3;
 }
 
+/* Best effort: without it, the profile says 0. */
+static void measure_probe(struct session *s)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.calibrate),
+			       &opts);
+}
+
 int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len)
 {
@@ -289,6 +405,7 @@ int session__start(struct session **out, const struct session_config *config,
 		rc = 3;
 		goto free;
 	}
+	register_handlers();
 	s->skel = pathprof_bpf__open();
 	if (!s->skel) {
 		rc = load_failed(-errno, err, len);
@@ -297,15 +414,17 @@ int session__start(struct session **out, const struct session_config *config,
 	rc = find_hooks(s, err, len);
 	if (rc)
 		goto free;
-	for (i = 0; i < s->nhooks; i++)
-		bpf_program__set_autoload(s->programs[i],
-					  s->hooks[i].state == HOOK_PRESENT);
 	set_config(s->skel, config);
+	for (i = 0; i < s->nhooks; i++)
+		bpf_program__set_autoload(s->programs[i], wanted(s, i));
+	loading = s;
 	rc = pathprof_bpf__load(s->skel);
+	loading = NULL;
 	if (rc) {
 		rc = load_failed(rc, err, len);
 		goto free;
 	}
+	measure_probe(s);
 	if (!attach_all(s)) {
 		snprintf(err, len, "no hook could be attached on this kernel; "
 			 "`pathprof list` shows why");
@@ -338,14 +457,15 @@ void session__stop(struct session *s)
 	for (i = 0; i < 5 && __atomic_load_n(active, __ATOMIC_SEQ_CST); i++)
 		nanosleep(&pause, NULL); /* poll: the table empties itself */
 	/*
-	 * Hooks go one by one.  A packet that met only some of them would
-	 * seem to have skipped stages, so nobody may write from here on.
+	 * Nobody may write from here on: what is read is final, although the
+	 * hooks are still there.  Detaching takes the kernel a tenth of a
+	 * second for each (an RCU-tasks grace period under one lock), one by
+	 * one whatever we do, so it is left to session__free().  membarrier()
+	 * waits for the programs that run right now.
 	 */
 	__atomic_store_n(active, FLIGHTS_FROZEN, __ATOMIC_SEQ_CST);
-	for (i = 0; i < s->nhooks; i++) {
-		bpf_link__destroy(s->links[i]);
-		s->links[i] = NULL;
-	}
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&pause, NULL); /* the kernel lacks it */
 }
 
 void session__free(struct session *s)
@@ -529,6 +649,7 @@ int session__read(struct session *s, struct profile *p)
 
 	read_misses(s);
 	describe_system(s, p);
+	p->probe_ns = s->skel->bss->probe_ns;
 	p->sample = s->config.sample;
 	p->port = s->config.port;
 	snprintf(p->addr, sizeof(p->addr), "%s",

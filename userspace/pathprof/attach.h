@@ -24,8 +24,9 @@ int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len);
 /* Everything since the start, into an initialised profile. */
 int session__read(struct session *s, struct profile *p);
-/* Stop following, detach; session__read() then includes what is in flight. */
+/* Stop following; session__read() then includes what is in flight. */
 void session__stop(struct session *s);
+/* Detach and unload: takes seconds. */
 void session__free(struct session *s);
 
 /* Which hooks this kernel has, without loading anything; 0 or 3. */
