@@ -6,7 +6,9 @@
 #include <curses.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <term.h>
 #include <string.h>
+#include <time.h>
 #include "pathprof-tool.h"
 #include "render.h"
 
@@ -61,35 +63,57 @@ static int draw_stages(const struct profile *p,
 	return y + 1;
 }
 
-static void draw(const struct screen *s, const struct profile *p,
-		 const struct profile *total)
+static void draw_bar(int y, const char *text)
+{
+	attron(A_REVERSE);
+	mvhline(y, 0, ' ', COLS);
+	/* The last cell of the last line would scroll the screen. */
+	mvaddnstr(y, 0, text, COLS - 1);
+	attroff(A_REVERSE);
+}
+
+static void draw_paths(struct screen *s, const struct profile *p, int y)
 {
 	size_t *order = render__order(p, s->sort), i;
 	struct profile_totals t;
 	char row[160];
-	int y;
 
+	if (!p->npaths && y < LINES - 1)
+		mvaddnstr(y, 0, "No TCP packets were sampled.", COLS);
+	/* The paths of this interval may be fewer than those of the last. */
+	if (s->first >= p->npaths)
+		s->first = p->npaths ? p->npaths - 1 : 0;
 	profile__totals(p, &t);
-	erase();
-	y = draw_head(p, total) + 1;
-	attron(A_REVERSE);
-	mvprintw(y++, 0, "%-*.*s", COLS, COLS, TABLE_HEADER);
-	attroff(A_REVERSE);
 	for (i = s->first; order && i < p->npaths && y < LINES - 1; i++) {
 		render__row(p, &t, &p->paths[order[i]], row, sizeof(row));
 		mvaddnstr(y++, 0, row, COLS);
 		if (s->stages && y < LINES - 1)
 			y = draw_stages(p, &p->paths[order[i]], y);
 	}
-	attron(A_REVERSE);
-	mvprintw(LINES - 1, 0, "%-*.*s", COLS - 1, COLS - 1,
-		 "q quit  s sort  f freeze  p stages  c since start  "
-		 "arrows scroll");
-	attroff(A_REVERSE);
-	mvprintw(LINES - 1, COLS > 79 ? 64 : COLS - 15, " by %s%s ",
-		 sort_name(s->sort), s->frozen ? " FROZEN" : "");
-	refresh();
 	free(order);
+}
+
+static void draw(struct screen *s, const struct profile *p,
+		 const struct profile *total)
+{
+	char state[96];
+	int y;
+
+	erase();
+	/* A few lines are for the paths, the account if there is room. */
+	y = LINES > 9 ? draw_head(p, total) : 0;
+	snprintf(state, sizeof(state), "%zu paths %s, by %s%s", p->npaths,
+		 s->cumulative ? "since the start" : "in this interval",
+		 sort_name(s->sort), s->frozen ? "  -- FROZEN --" : "");
+	if (s->frozen)
+		attron(A_BOLD);
+	mvaddnstr(y++, 0, state, COLS);
+	attroff(A_BOLD);
+	draw_bar(y++, TABLE_HEADER);
+	draw_paths(s, p, y);
+	draw_bar(LINES - 1, "q quit  s sort  f freeze  p stages  "
+		 "c since start  arrows scroll");
+	refresh();
 }
 
 /* False to quit. */
@@ -123,42 +147,90 @@ static bool handle_key(struct screen *s, int key, size_t npaths)
 		if (s->first)
 			s->first--;
 		break;
+	case KEY_NPAGE:
+		s->first += s->first + 5 < npaths ? 5 : 0;
+		break;
+	case KEY_PPAGE:
+		s->first -= s->first < 5 ? s->first : 5;
+		break;
+	case KEY_HOME:
+		s->first = 0;
+		break;
 	}
 	return true;
+}
+
+static double now_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Read and draw until told to stop; keys redraw at once. */
+static int run(struct screen *s, const struct screen_source *source)
+{
+	struct profile interval = {}, total = {};
+	double next = 0, left;
+	int key, rc = 0;
+
+	do {
+		left = next - now_seconds();
+		if (left <= 0) {
+			next = now_seconds() + source->seconds;
+			left = source->seconds;
+			if (!s->frozen) {
+				profile__free(&interval);
+				profile__free(&total);
+				rc = source->read(source->arg, &interval,
+						  &total);
+				if (rc)
+					break;
+			}
+		}
+		draw(s, s->cumulative ? &total : &interval, &total);
+		timeout(left * 1000 + 1);
+		key = getch();
+	} while (!stopped && handle_key(s, key, s->cumulative ?
+					total.npaths : interval.npaths));
+	profile__free(&interval);
+	profile__free(&total);
+	return rc;
 }
 
 int render__screen(const struct screen_source *source)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	struct screen s = { .stages = true };
-	struct profile interval = {}, total = {};
-	int key = ERR, rc = 0;
+	SCREEN *terminal;
+	int rc;
 
+	/* Before ncurses, which leaves handlers alone that are set. */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	initscr();
+	terminal = newterm(NULL, stdout, stdin);
+	/* Some types are known but cannot move the cursor. */
+	if (terminal && !tigetstr("cup")) {
+		endwin();
+		delscreen(terminal);
+		terminal = NULL;
+	}
+	if (!terminal) {
+		complain("top: no full screen on a terminal of type \"%.32s\"; "
+			 "use --batch", getenv("TERM") ? : "");
+		return EXIT_FAILED;
+	}
 	cbreak();
 	noecho();
 	curs_set(0);
 	keypad(stdscr, TRUE);
-	timeout(source->seconds * 1000);
-	do {
-		/* A key redraws at once; only the clock reads anew. */
-		if (key == ERR && !s.frozen) {
-			profile__free(&interval);
-			profile__free(&total);
-			rc = source->read(source->arg, &interval, &total);
-			if (rc)
-				break;
-		}
-		draw(&s, s.cumulative ? &total : &interval, &total);
-		key = getch();
-	} while (!stopped && handle_key(&s, key, interval.npaths));
+	set_escdelay(50);
+	rc = run(&s, source);
 	endwin();
+	delscreen(terminal);
 	if (rc)
 		complain("top: cannot read the maps: %s", strerror(-rc));
-	profile__free(&interval);
-	profile__free(&total);
 	return rc ? EXIT_FAILED : EXIT_GOOD;
 }

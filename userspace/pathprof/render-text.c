@@ -273,6 +273,9 @@ void render__head(FILE *f, const struct profile *p,
 		fprintf(f, " %+lld ?", (long long)all.unaccounted);
 	fputc('\n', f);
 	print_losses(f, total);
+	if (p->probe_ns)
+		fprintf(f, "Probe: each stage's time includes some %llu ns of "
+			"pathprof's own\n", (unsigned long long)p->probe_ns);
 	if (t.data)
 		fprintf(f, "Header prediction: %llu of %llu received data "
 			"packets (%.1f %%)\n", (unsigned long long)t.fast_data,
@@ -309,7 +312,8 @@ void render__text(FILE *f, const struct profile *p,
 	}
 	if (n < p->npaths)
 		fprintf(f, "(%zu rarer paths not shown)\n", p->npaths - n);
-	fprintf(f, "COST%% share of work time; NS/PKT work, WAIT/PKT time in "
-		"queues, mean ns.\n");
+	fprintf(f, "COST%%: share of all work time.  NS/PKT: mean work, "
+		"WAIT/PKT: mean time in\nqueues, in ns (K thousand, M "
+		"million).  Stages of a path are joined by \">\".\n");
 	free(order);
 }
