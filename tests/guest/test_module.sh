@@ -3,7 +3,7 @@
 # mssfrac.ko on this kernel: it loads, observes, obeys its settings, stays in
 # its namespace, refuses bad input, and leaves nothing behind.
 . "$(dirname "$0")/../lib.sh"
-plan 24
+plan 23
 
 LOAD=$TOP/scripts/load
 # Loaded often: keep it in memory, without what only a debugger reads.
@@ -179,7 +179,9 @@ check "tracepoints window and align speak" tracepoints
 
 # --- Policies ---------------------------------------------------------------
 
-# rwnd FRAC: goodput through a receive buffer of 70,000 bytes at 10 ms
+# What the policies choose depends on the time a round trip takes, and is
+# judged in the deterministic guest (det_policy.sh).  Here: who is watched.
+# fraction N PORT: through a receive buffer of 70,000 bytes at 10 ms
 ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
 	net.ipv4.tcp_rmem="4096 70000 70000" net.ipv4.tcp_window_scaling=0
 tc -n a qdisc add dev va root netem delay 10ms limit 1000
@@ -187,12 +189,6 @@ fraction() {
 	set_in a tx_frac "$1" && set_in b rx_frac "$1" &&
 		transfer --port "$2" --warmup-ms 2000 --measure-ms 500 "${@:3}"
 }
-treated() {
-	fraction 64 5420 && [ "$(counter a treated_tx_kept)" -ge 1 ] &&
-		[ "$(counter b treated_rx_raised)" -ge 1 ]
-}
-check "treated: sender keeps a size, receiver raises offers" treated
-
 six() {
 	local connections rounds
 	connections=$(counter a treated_connections)

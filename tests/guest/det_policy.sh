@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What the two policies choose, in the deterministic guest: the same choice on
+# any machine.
+. "$(dirname "$0")/../lib.sh"
+plan 2
+
+counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
+set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }
+
+insmod "$MODULE" || exit
+defer "rmmod mssfrac"
+pair a b 9000
+# 26,052 bytes of window on 6.1, and the receiver rounds: no window scaling.
+ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
+	net.ipv4.tcp_rmem="4096 70000 70000" net.ipv4.tcp_window_scaling=0
+tc -n a qdisc add dev va root netem delay 10ms limit 1000
+fraction() {
+	set_in a tx_frac "$1" && set_in b rx_frac "$1" &&
+		mssab-load --from a --to b --address 10.9.0.2 --port "$2" \
+			--warmup-ms 2000 --measure-ms 2000
+}
+
+sender() {
+	fraction 64 5420 && [ "$(counter a treated_tx_kept)" -ge 1 ]
+}
+check "sender keeps a size" sender
+receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
+check "receiver raises offers" receiver
