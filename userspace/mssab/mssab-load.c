@@ -16,11 +16,13 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +39,8 @@ static struct {
 	int port;
 	int write_size;
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
+	int window;		/* bytes the receiver shall offer; 0: leave */
+	int open;		/* bytes before the window is set */
 	bool nodelay;
 } opt = {
 	.address = "127.0.0.1",
@@ -107,12 +111,47 @@ static int listen_socket(void)
 	return fd;
 }
 
-static void send_until_reset(void)
+/* What the two ends tell each other; they are processes of one program. */
+struct shared {
+	atomic_ullong sent;	/* bytes the sender wrote while it sinks */
+	atomic_bool bulk;	/* the window is set, all data is bulk now */
+	struct tcp_info info;	/* the sender's last state */
+};
+
+/* More than any window the open phase leaves. */
+#define SINK_MAX	(16 << 20)
+
+/*
+ * A window, once offered, is not taken back, and what comes of it would not
+ * fit the smaller buffer.  Use it up in pieces that do, each waited for.
+ */
+static void sink_window(int fd, struct shared *shared, const char *buf)
 {
+	int piece = opt.window / 4 < 16384 ? opt.window / 4 : 16384;
+	socklen_t len = sizeof(shared->info);
+	char byte;
+
+	do {
+		shared->sent += piece;
+		if (write(fd, buf, piece) != piece || read(fd, &byte, 1) != 1)
+			err(1, "the receiver ended early");
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &len))
+			err(1, "TCP_INFO");
+		if (shared->sent > SINK_MAX)
+			errx(1, "the receiver offers %u bytes, not %d",
+			     shared->info.tcpi_snd_wnd, opt.window);
+	} while (shared->info.tcpi_snd_wnd >=
+		 opt.window + (2U << shared->info.tcpi_snd_wscale));
+}
+
+static void send_until_reset(struct shared *shared)
+{
+	socklen_t info_len = sizeof(shared->info);
 	struct sockaddr_storage ss;
 	socklen_t len = address_of(&ss);
-	char *buf = calloc(1, opt.write_size);
-	int one = 1, fd;
+	char *buf = calloc(1, opt.write_size > 16384 ? opt.write_size : 16384);
+	int one = 1, fd, opening = opt.open;
+	ssize_t n = 0;
 
 	if (!buf)
 		err(1, "write size %d", opt.write_size);
@@ -126,22 +165,79 @@ static void send_until_reset(void)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %d", opt.address, opt.port);
+	if (opt.window) {
+		for (; opening > 0 && n >= 0; opening -= n)
+			n = write(fd, buf, 16384);
+		sink_window(fd, shared, buf);
+	}
+	shared->bulk = true;
 	while (write(fd, buf, opt.write_size) >= 0)
 		;
 	/* The receiver ends the transfer. */
 	if (errno != ECONNRESET && errno != EPIPE)
 		err(1, "write");
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &info_len))
+		err(1, "TCP_INFO");
+}
+
+/*
+ * Make @window bytes the most that @fd can offer from now on: a buffer that
+ * holds as much payload by the kernel's own rate of exchange, which the clamp
+ * tells (window_clamp = win_from_space(rcvbuf)), and the clamp.
+ */
+static void set_window(int fd, int window)
+{
+	socklen_t len = sizeof(int);
+	int rcvbuf, clamp;
+	double ratio;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len) ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &clamp, &len))
+		err(1, "cannot read the receive buffer");
+	ratio = (double)clamp / rcvbuf;
+	/* The kernel doubles what it is given. */
+	rcvbuf = (window / ratio + 1) / 2;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &rcvbuf, len) ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, len))
+		err(1, "cannot set a window of %d bytes", window);
+}
+
+static ssize_t read_some(int fd)
+{
+	static char buf[1 << 17];
+	ssize_t n = read(fd, buf, sizeof(buf));
+
+	if (n < 0)
+		err(1, "read");
+	if (n == 0)
+		errx(1, "the sender ended early");
+	return n;
+}
+
+/* The receiver's part of sink_window(): say when a piece is read. */
+static void open_and_set_window(int fd, struct shared *shared)
+{
+	uint64_t got = 0;
+
+	while (got < (uint64_t)opt.open)
+		got += read_some(fd);
+	set_window(fd, opt.window);
+	while (!shared->bulk) {
+		if (shared->sent && got == opt.open + shared->sent &&
+		    write(fd, "", 1) != 1)
+			err(1, "write");
+		got += read_some(fd);
+	}
 }
 
 struct result {
 	uint64_t bytes, ns;
 	struct tcp_info info;
-	int window_clamp;
+	int window_clamp, rcvbuf;
 };
 
-static struct result receive(int listener)
+static struct result receive(int listener, struct shared *shared)
 {
-	static char buf[1 << 17];
 	struct linger reset = { .l_onoff = 1 };
 	struct result res = {};
 	uint64_t start, t, from = 0;
@@ -155,14 +251,12 @@ static struct result receive(int listener)
 	if (opt.rcvbuf && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &opt.rcvbuf,
 				     sizeof(opt.rcvbuf)))
 		err(1, "SO_RCVBUF %d", opt.rcvbuf);
+	if (opt.window)
+		open_and_set_window(fd, shared);
 
 	start = now();
 	for (;;) {
-		n = read(fd, buf, sizeof(buf));
-		if (n < 0)
-			err(1, "read");
-		if (n == 0)
-			errx(1, "the sender ended early");
+		n = read_some(fd);
 		t = now();
 		if (!from) {
 			if (t - start >= opt.warmup_ns)
@@ -178,20 +272,26 @@ static struct result receive(int listener)
 	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &res.info, &len);
 	len = sizeof(res.window_clamp);
 	getsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &res.window_clamp, &len);
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &res.rcvbuf, &len);
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	close(fd);
 	return res;
 }
 
-static void print_result(const struct result *res)
+static void print_result(const struct result *res,
+			 const struct tcp_info *sender)
 {
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
-	       "\"rcv_mss\": %u}\n",
+	       "\"rcvbuf\": %d, \"rcv_mss\": %u, "
+	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
+	       "\"retransmits\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       (double)res->bytes * NSEC_PER_SEC / res->ns,
-	       res->info.tcpi_rcv_ssthresh, res->window_clamp,
-	       res->info.tcpi_rcv_mss);
+	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
+	       res->info.tcpi_rcv_mss, sender->tcpi_snd_mss,
+	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
+	       sender->tcpi_total_retrans);
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }
@@ -222,6 +322,9 @@ static void usage(FILE *out)
 "  --measure-ms N   counted, 1..3600000 (default 2000)\n"
 "  --write N        bytes per write, 1..16777216 (default 65536)\n"
 "  --rcvbuf N       SO_RCVBUF set after accept, bytes (default: leave)\n"
+"  --window N       bytes the receiver offers (SO_RCVBUFFORCE and\n"
+"                   TCP_WINDOW_CLAMP, set after accept), 4..2147483647\n"
+"  --open N         bytes to send before that, a multiple of 16384 (default 0)\n"
 "  --cc NAME        congestion control of the sender\n"
 "  --nodelay        TCP_NODELAY at the sender\n");
 }
@@ -229,7 +332,7 @@ static void usage(FILE *out)
 static void parse(int argc, char **argv)
 {
 	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, RCVBUF,
-	       CC, NODELAY };
+	       WINDOW, OPEN, CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -239,6 +342,8 @@ static void parse(int argc, char **argv)
 		{ "measure-ms", required_argument, NULL, MEASURE },
 		{ "write", required_argument, NULL, WRITE },
 		{ "rcvbuf", required_argument, NULL, RCVBUF },
+		{ "window", required_argument, NULL, WINDOW },
+		{ "open", required_argument, NULL, OPEN },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
 		{ "help", no_argument, NULL, 'h' },
@@ -268,6 +373,12 @@ static void parse(int argc, char **argv)
 		case RCVBUF:
 			opt.rcvbuf = number(name, optarg, 1, INT_MAX);
 			break;
+		case WINDOW:
+			opt.window = number(name, optarg, 4, INT_MAX);
+			break;
+		case OPEN:
+			opt.open = number(name, optarg, 0, 1 << 30) & ~16383;
+			break;
 		case CC: opt.cc = optarg; break;
 		case NODELAY: opt.nodelay = true; break;
 		case 'h': usage(stdout); exit(0);
@@ -290,6 +401,7 @@ static void on_sender_end(int sig)
 
 int main(int argc, char **argv)
 {
+	struct shared *shared;
 	struct result res;
 	int listener;
 	pid_t sender;
@@ -297,6 +409,12 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	if (!opt.from != !opt.to)
 		errx(EXIT_USAGE, "--from and --to go together");
+	if (opt.window && opt.rcvbuf)
+		errx(EXIT_USAGE, "--window and --rcvbuf exclude each other");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		err(1, "mmap");
 	enter_netns(opt.to);
 	listener = listen_socket();
 	signal(SIGCHLD, on_sender_end);
@@ -309,10 +427,13 @@ int main(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		close(listener);
 		enter_netns(opt.from);
-		send_until_reset();
+		send_until_reset(shared);
 		_exit(0);
 	}
-	res = receive(listener);
-	print_result(&res);
+	res = receive(listener, shared);
+	signal(SIGCHLD, SIG_DFL);
+	while (waitpid(sender, NULL, 0) < 0 && errno == EINTR)
+		;
+	print_result(&res, &shared->info);
 	return 0;
 }

@@ -44,28 +44,66 @@ def run(args: argparse.Namespace) -> int:
         "format": "mssab-results", "version": 1, "mssab": __version__,
         "kernel": system.kernel(), "title": plan.title, "arms": plan.arms,
         "cells": []}
-    for i, cell in enumerate(cells, 1):
-        runs: dict[str, list[dict[str, Any]]] = {stock_name: [],
-                                                 treated_name: []}
-        for turn in range(cell.repeat):
-            for name, raws in runs.items():
-                progress(f"cell {i} of {len(cells)}: {cell.name}, {name} "
-                         f"{turn + 1} of {cell.repeat}")
-                raws.append(system.transfer(cell, plan.arms[name]))
-        arms = {name: results.figures(cell, raws) | {"runs": raws}
-                for name, raws in runs.items()}
-        stock, treated = arms[stock_name], arms[treated_name]
-        progress("")
-        print(results.row(cell.name, stock, treated), file=table, flush=True)
-        document["cells"].append({
-            "cell": cell.name, "settings": vars(cell), "arms": arms,
-            "ratio": results.ratio(stock, treated)})
-        if args.json and str(args.json) != "-":
-            # After each cell: what breaks the next one loses nothing.
-            args.json.write_text(json.dumps(document, indent=1) + "\n")
+    done = _resumed(args, document) if args.resume else {}
+    with system.Lab() as lab:
+        for i, cell in enumerate(cells, 1):
+            result = done.get(cell.name)
+            if not result:
+                result = _cell(lab, plan, cell, f"cell {i} of {len(cells)}")
+            stock, treated = (result["arms"][name]
+                              for name in (stock_name, treated_name))
+            progress("")
+            print(results.row(cell.name, stock, treated), file=table,
+                  flush=True)
+            document["cells"].append(result)
+            if args.json and str(args.json) != "-":
+                # After each cell: what breaks the next one loses nothing.
+                _save(args.json, document)
     if str(args.json) == "-":
         print(json.dumps(document, indent=1))
     return 0
+
+
+def _cell(lab: system.Lab, plan: experiment.Experiment,
+          cell: experiment.Cell, place: str) -> dict[str, Any]:
+    """Every transfer of one cell, the arms in turn."""
+    names = list(plan.arms)[:2]
+    keys = {key for arm in plan.arms.values() for key in arm}
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for turn in range(cell.repeat):
+        for name, raws in runs.items():
+            progress(f"{place}: {cell.name}, {name} "
+                     f"{turn + 1} of {cell.repeat}")
+            raws.append(lab.transfer(cell, plan.arms[name], sorted(keys)))
+    rtt = results.round_trip(cell, [raw for raws in runs.values()
+                                    for raw in raws])
+    arms = {name: results.figures(cell, raws, rtt) | {"runs": raws}
+            for name, raws in runs.items()}
+    return {"cell": cell.name, "settings": vars(cell), "rtt": rtt,
+            "arms": arms,
+            "ratio": results.ratio(*(arms[name] for name in names))}
+
+
+def _save(path: Path, document: dict[str, Any]) -> None:
+    """Whole or not at all, whenever this is killed."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(json.dumps(document, indent=1) + "\n")
+    new.replace(path)
+
+
+def _resumed(args: argparse.Namespace,
+             document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The cells an earlier run of the same experiment left in its file."""
+    if not args.json or str(args.json) == "-":
+        raise UsageError("--resume needs --json FILE, the file to go on with")
+    try:
+        old = json.loads(args.json.read_text() or "{}")
+    except (ValueError, OSError) as error:
+        raise UsageError(f"--resume {args.json}: {error}") from error
+    for key in ("kernel", "arms"):
+        if old and old.get(key) != document[key]:
+            raise UsageError(f"--resume {args.json}: it is of another {key}")
+    return {cell["cell"]: cell for cell in old.get("cells", [])}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,6 +120,8 @@ def parser() -> argparse.ArgumentParser:
                      help="only cells whose name matches")
     cmd.add_argument("--json", type=Path, metavar="FILE",
                      help="raw and derived figures; - for stdout")
+    cmd.add_argument("--resume", action="store_true",
+                     help="keep the cells that --json FILE already holds")
     cmd.set_defaults(run=run)
     return top
 

@@ -29,19 +29,37 @@ CELL_KEYS = {
     "rtt_ms": float,
     "rcvbuf_max": int,
     "rcvbuf_after_accept": int,
+    "window_segments": float,
     "window_scaling": bool,
     "write": int,
+    "nagle": bool,
+    "congestion_control": str,
+    "cwnd_max": int,
+    "gso": bool,
+    "gro": bool,
+    "qdisc": str,
+    "ecn_mark_percent": float,
+    "ipv6": bool,
+    "seed": int,
     "load": str,
     "warmup_ms": int,
     "measure_ms": int,
+    "warmup_rounds": int,
+    "measure_rounds": int,
     "repeat": int,
 }
 RANGES = {
-    "mtu": (576, 65535),
+    "mtu": (576, 65536),
     "rtt_ms": (0, 10000),
     "rcvbuf_max": (4096, 2**30),
     "rcvbuf_after_accept": (1, 2**30),
+    "window_segments": (0.01, 10000),
     "write": (1, 1 << 24),
+    "cwnd_max": (1, 65535),
+    "ecn_mark_percent": (0, 100),
+    "seed": (0, 9999),
+    "warmup_rounds": (1, 1000000),
+    "measure_rounds": (1, 1000000),
     "warmup_ms": (0, 3600000),
     "measure_ms": (1, 3600000),
     "repeat": (1, 1000),
@@ -49,7 +67,14 @@ RANGES = {
 CHOICES = {
     "link": ("veth", "loopback"),
     "load": ("iperf3", "mssab-load"),
+    "qdisc": ("", "fq"),
 }
+#: What only mssab-load can do.
+OWN_LOAD_ONLY = ("rcvbuf_after_accept", "window_segments", "ipv6", "seed",
+                 "warmup_rounds", "measure_rounds")
+#: Bytes of TCP and timestamp option; of the IPv4 and IPv6 headers.
+TCP_HEADER, IPV4_HEADER, IPV6_HEADER = 32, 20, 40
+IP_MAX = 65535
 
 
 @dataclass(frozen=True)
@@ -61,19 +86,75 @@ class Cell:
     rtt_ms: float = 10.0           # netem, half of it each way
     rcvbuf_max: int = 0            # tcp_rmem, bytes; 0: the kernel's default
     rcvbuf_after_accept: int = 0   # SO_RCVBUF, bytes; 0: not set
+    window_segments: float = 0.0   # receiver's window, MSS; 0: not set
     window_scaling: bool = True
     write: int = 65536             # bytes a write
+    nagle: bool = True             # else TCP_NODELAY
+    congestion_control: str = ""   # of the sender; "": the kernel's default
+    cwnd_max: int = 0              # segments, locked on the route; 0: none
+    gso: bool = True               # of the sender's device
+    gro: bool = True               # of the receiver's device
+    qdisc: str = ""                # of the sender's device; "": none but netem
+    ecn_mark_percent: float = 0.0  # netem, of the data; ECN is negotiated
+    ipv6: bool = False
+    seed: int = 0                  # nuisance: port and start phase
     load: str = "iperf3"           # or mssab-load
     warmup_ms: int = 2000          # not counted
     measure_ms: int = 4000
+    warmup_rounds: int = 0         # round trips, instead of warmup_ms
+    measure_rounds: int = 0        # round trips, instead of measure_ms
     repeat: int = 1                # transfers of each arm, in turn
 
     @property
+    def mss(self) -> int:
+        """Bytes of payload a segment has, timestamps in use."""
+        headers = TCP_HEADER + (IPV6_HEADER if self.ipv6 else IPV4_HEADER)
+        return min(self.mtu, IP_MAX) - headers
+
+    @property
+    def window(self) -> int:
+        """Bytes the receiver is to offer; 0: not set."""
+        return round(self.window_segments * self.mss)
+
+    def _rounds(self, rounds: int, ms: int) -> float:
+        return max(rounds * self.rtt_ms, 1.0) if rounds else float(ms)
+
+    @property
+    def warmup(self) -> float:
+        """Milliseconds before the measurement."""
+        return self._rounds(self.warmup_rounds, self.warmup_ms)
+
+    @property
+    def measure(self) -> float:
+        """Milliseconds measured."""
+        return self._rounds(self.measure_rounds, self.measure_ms)
+
+    @property
     def name(self) -> str:
-        if self.link == "loopback":
-            return f"loopback SO_RCVBUF {self.rcvbuf_after_accept}"
         scaling = "on" if self.window_scaling else "off"
-        return f"rtt {self.rtt_ms:g} rcvbuf {self.rcvbuf_max} ws {scaling}"
+        if self.window_segments:
+            link = "lo" if self.link == "loopback" else f"mtu {self.mtu}"
+            name = (f"{link} rtt {self.rtt_ms:g} window "
+                    f"{self.window_segments:g} ws {scaling}")
+        elif self.link == "loopback":
+            name = f"loopback SO_RCVBUF {self.rcvbuf_after_accept}"
+        else:
+            name = f"rtt {self.rtt_ms:g} rcvbuf {self.rcvbuf_max} ws {scaling}"
+        return name + self._factors()
+
+    def _factors(self) -> str:
+        """What differs from the default, for the name."""
+        changed = {"nodelay": not self.nagle, self.congestion_control: True,
+                   f"cwnd {self.cwnd_max}": self.cwnd_max,
+                   "gso off": not self.gso, "gro off": not self.gro,
+                   self.qdisc: True,
+                   f"mark {self.ecn_mark_percent:g} %":
+                       self.ecn_mark_percent,
+                   "ipv6": self.ipv6, f"seed {self.seed}": self.seed,
+                   f"write {self.write}":
+                       self.window_segments and self.write != 65536}
+        return "".join(f", {word}" for word, is_so in changed.items()
+                       if word and is_so)
 
 
 @dataclass(frozen=True)
@@ -114,10 +195,17 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
             raise UsageError(f"{where}: {key} is an empty list")
         axes.append([(key, _check_value(where, key, v)) for v in values])
     cells = [Cell(**dict(point)) for point in itertools.product(*axes)]
+    # Without scaling no window is larger than its header field.
+    cells = [cell for cell in cells
+             if cell.window_scaling or cell.window <= IP_MAX]
     for cell in cells:
-        if cell.rcvbuf_after_accept and cell.load != "mssab-load":
-            raise UsageError(f"{where}: rcvbuf_after_accept needs "
-                             "load = \"mssab-load\"; iperf3 cannot do it")
+        for key in OWN_LOAD_ONLY:
+            if getattr(cell, key) and cell.load != "mssab-load":
+                raise UsageError(f"{where}: {key} needs "
+                                 "load = \"mssab-load\"; iperf3 cannot "
+                                 "do it")
+        if cell.link == "loopback" and not (cell.gso and cell.gro):
+            raise UsageError(f"{where}: gso and gro are of a veth link")
         if cell.load == "iperf3" and (cell.warmup_ms % 1000
                                       or cell.measure_ms % 1000):
             raise UsageError(f"{where}: iperf3 counts whole seconds; give "

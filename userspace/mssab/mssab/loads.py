@@ -51,11 +51,23 @@ def _mssab_load(cell: Cell, sender: str, receiver: str,
                 address: str) -> dict[str, Any]:
     argv = [_tool("mssab-load", "run make mssab"),
             "--from", sender, "--to", receiver, "--address", address,
-            "--port", str(PORT), "--write", str(cell.write),
-            "--warmup-ms", str(cell.warmup_ms),
-            "--measure-ms", str(cell.measure_ms)]
+            "--port", str(PORT + cell.seed), "--write", str(cell.write),
+            "--warmup-ms", str(round(cell.warmup)),
+            "--measure-ms", str(round(cell.measure))]
     if cell.rcvbuf_after_accept:
         argv += ["--rcvbuf", str(cell.rcvbuf_after_accept)]
+    if cell.window:
+        argv += ["--window", str(cell.window)]
+        # The kernel learns its rate of payload to buffer from full segments;
+        # and the first window of lo holds one: MSS would stay half of it.
+        blocks = 32 if cell.link == "loopback" else 4
+        argv += ["--open", str(blocks * 16384)]
+    if cell.congestion_control:
+        argv += ["--cc", cell.congestion_control]
+    if not cell.nagle:
+        argv += ["--nodelay"]
+    # A start phase of the seed's own, against timers that beat with it.
+    time.sleep(cell.seed * 0.000_317)
     result: dict[str, Any] = json.loads(_output(argv))
     return result
 
@@ -90,6 +102,9 @@ def _iperf3(cell: Cell, sender: str, receiver: str,
             _await_listener(receiver)
             with subprocess.Popen(
                     _in(sender, tool, "-c", address, "-p", str(PORT), "-J",
+                        *(["-N"] if not cell.nagle else []),
+                        *(["-C", cell.congestion_control]
+                          if cell.congestion_control else []),
                         "-l", str(cell.write),
                         "-t", str(cell.measure_ms // 1000),
                         "-O", str(cell.warmup_ms // 1000)),

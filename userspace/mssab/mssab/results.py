@@ -20,6 +20,13 @@ def usable_window(cell: Cell, raw: dict[str, Any]) -> int:
     return window if cell.window_scaling else min(window, 65535)
 
 
+def round_trip(cell: Cell, runs: list[dict[str, Any]]) -> float:
+    """Seconds: the smallest a sender of any arm saw (TCP_INFO), with what the
+    ends take for one segment; the link's own where the load cannot tell."""
+    least = min(raw.get("min_rtt_us", 0) for raw in runs)
+    return float(least / 1e6 or cell.rtt_ms / 1e3)
+
+
 #: Counters of the treated arm that say a policy changed something.
 ACTED = ("treated_tx_trials", "treated_tx_unstalled", "treated_rx_raised")
 
@@ -29,18 +36,19 @@ def acted(raw: dict[str, Any]) -> bool:
     return any(end[key] for end in raw["counters"].values() for key in ACTED)
 
 
-def figures(cell: Cell, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def figures(cell: Cell, runs: list[dict[str, Any]],
+            rtt: float) -> dict[str, Any]:
     """Means over the runs of one arm: goodput in bytes/s, and utilisation =
-    goodput x RTT / usable window, where both are known."""
+    goodput x RTT / usable window, where both are known.  @rtt: seconds."""
     rates = [raw["bytes_per_s"] for raw in runs]
     out: dict[str, Any] = {"bytes_per_s": statistics.fmean(rates),
                            "acted": any(acted(raw) for raw in runs)}
     windows = [usable_window(cell, raw) for raw in runs]
-    if cell.rtt_ms and cell.link != "loopback" and all(windows):
+    delayed = cell.link != "loopback" or cell.window_segments
+    if cell.rtt_ms and delayed and all(windows):
         out["usable_window"] = statistics.fmean(windows)
         out["utilisation"] = statistics.fmean(
-            rate * cell.rtt_ms / 1000 / window
-            for rate, window in zip(rates, windows))
+            rate * rtt / window for rate, window in zip(rates, windows))
     return out
 
 
@@ -54,9 +62,10 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value * 100:.0f} %"
 
 
-HEADER = (f"{'cell':<32} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
+NAME = 36  # columns of a cell's name
+HEADER = (f"{'cell':<{NAME}} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
           f" {'ratio':>7}  policy")
-UNITS = f"{'':<32} {'bit/s':>9} {'':>5} {'bit/s':>9}"
+UNITS = f"{'':<{NAME}} {'bit/s':>9} {'':>5} {'bit/s':>9}"
 
 
 def ratio(stock: dict[str, Any], treated: dict[str, Any]) -> float:
@@ -67,9 +76,9 @@ def ratio(stock: dict[str, Any], treated: dict[str, Any]) -> float:
 
 
 def row(name: str, stock: dict[str, Any], treated: dict[str, Any]) -> str:
-    """One line of the table, 80 columns.  policy: did it act at all?"""
+    """One line of the table.  policy: did it act at all?"""
     times = ratio(stock, treated)
-    return (f"{name:<32} {rate(stock['bytes_per_s']):>9} "
+    return (f"{name:<{NAME}} {rate(stock['bytes_per_s']):>9} "
             f"{percent(stock.get('utilisation')):>5} "
             f"{rate(treated['bytes_per_s']):>9} "
             f"{percent(treated.get('utilisation')):>5} "

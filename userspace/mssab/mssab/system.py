@@ -6,12 +6,14 @@ Everything it makes is named mssab-*, and gone when the with-block ends.
 """
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from .errors import MssabError, NotSupported
 from .experiment import Cell
 
 SENDER, RECEIVER = "mssab-tx", "mssab-rx"
-ADDRESS = "10.9.0.2"
+CLONE_NEWNET = 0x40000000
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def _run(*argv: str) -> str:
@@ -43,6 +46,105 @@ def check_machine() -> None:
             raise NotSupported(f"no {tool} on PATH; install iproute2")
 
 
+@contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Be in a namespace for the block: no process to start for each look."""
+    with open("/proc/self/ns/net", "rb") as home, \
+            open(f"/run/netns/{namespace}", "rb") as there:
+        _setns(there.fileno())
+        try:
+            yield
+        finally:
+            _setns(home.fileno())
+
+
+def _setns(fd: int) -> None:
+    if _LIBC.setns(fd, CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "setns")
+
+
+def _set(end: str, settings: dict[str, object]) -> None:
+    """Write sysctls of one end."""
+    with inside(end):
+        for key, value in settings.items():
+            path = Path("/proc/sys", key.replace(".", "/"))
+            try:
+                path.write_text(f"{value}\n", encoding="ascii")
+            except OSError as error:
+                raise MssabError(f"{key} = {value}: "
+                                 f"{error.strerror}") from error
+
+
+def counters(end: str) -> dict[str, int]:
+    """/proc/net/mssfrac of one namespace."""
+    with inside(end):
+        # Not /proc/net: that is of the first thread, and cached.
+        text = Path("/proc/thread-self/net/mssfrac").read_text("ascii")
+    return {key: int(value) for key, value in
+            (line.split() for line in text.splitlines())}
+
+
+def _netem(namespace: str, device: str, delay_ms: float, *more: str) -> None:
+    _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+         "netem", "limit", "10000", "delay", f"{round(delay_ms * 1000)}us",
+         *more)
+
+
+def _veth(cell: Cell) -> None:
+    _run("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
+         "peer", "name", "veth0", "netns", RECEIVER)
+    for end, host in ((SENDER, 1), (RECEIVER, 2)):
+        _run("ip", "-n", end, "addr", "add", f"10.9.0.{host}/24",
+             "dev", "veth0")
+        _run("ip", "-n", end, "addr", "add", f"fd09::{host}/64",
+             "dev", "veth0", "nodad")
+        _run("ip", "-n", end, "link", "set", "veth0", "mtu", str(cell.mtu),
+             "up")
+    if not cell.gso:
+        _run("ip", "netns", "exec", SENDER, "ethtool", "-K", "veth0",
+             "gso", "off", "tso", "off")
+    if not cell.gro:
+        _run("ip", "netns", "exec", RECEIVER, "ethtool", "-K", "veth0",
+             "gro", "off")
+    if cell.cwnd_max:
+        _run("ip", "-n", SENDER, "route", "change", "10.9.0.0/24", "dev",
+             "veth0", "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
+    # fq needs the sender's device for itself: all delay on the way back.
+    share = (0.0, 1.0) if cell.qdisc else (0.5, 0.5)
+    if cell.qdisc:
+        _run("tc", "-n", SENDER, "qdisc", "add", "dev", "veth0", "root",
+             cell.qdisc)
+    mark = (["loss", "random", f"{cell.ecn_mark_percent:g}%", "ecn"]
+            if cell.ecn_mark_percent else [])
+    for end, part, more in ((SENDER, share[0], mark),
+                            (RECEIVER, share[1], [])):
+        if (part and cell.rtt_ms) or more:
+            _netem(end, "veth0", cell.rtt_ms * part, *more)
+
+
+def _lo(cell: Cell) -> None:
+    _run("ip", "-n", SENDER, "link", "set", "lo", "up")
+    if cell.window_segments and cell.rtt_ms:
+        _netem(SENDER, "lo", cell.rtt_ms / 2)
+
+
+def _end_settings(cell: Cell) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "net.ipv4.tcp_window_scaling": int(cell.window_scaling)}
+    if cell.rcvbuf_max:
+        size = cell.rcvbuf_max
+        settings["net.ipv4.tcp_moderate_rcvbuf"] = 0
+        settings["net.ipv4.tcp_rmem"] = f"4096 {size} {size}"
+    if cell.window_segments:
+        # The whole buffer is the window, and no transfer helps the next.
+        settings["net.ipv4.tcp_app_win"] = 0
+        settings["net.ipv4.tcp_no_metrics_save"] = 1
+    if cell.ecn_mark_percent:
+        settings["net.ipv4.tcp_ecn"] = 1
+    return settings
+
+
 @dataclass(frozen=True)
 class Bed:
     """Two ends to send between; one namespace twice for loopback."""
@@ -57,72 +159,73 @@ class Bed:
             return (self.sender,)
         return (self.sender, self.receiver)
 
-    def set(self, end: str, settings: dict[str, object]) -> None:
-        """Write sysctls of one end."""
-        if settings:
-            _run("ip", "netns", "exec", end, "sysctl", "-qw",
-                 *(f"{key}={value}" for key, value in settings.items()))
+
+#: What a bed depends on; cells that agree in it share one.
+_TOPOLOGY = attrgetter("link", "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
+                       "window_scaling", "cwnd_max", "gso", "gro", "qdisc",
+                       "ecn_mark_percent")
 
 
-def _veth(cell: Cell) -> None:
-    _run("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
-         "peer", "name", "veth0", "netns", RECEIVER)
-    for end, address in ((SENDER, "10.9.0.1"), (RECEIVER, ADDRESS)):
-        _run("ip", "-n", end, "addr", "add", f"{address}/24", "dev", "veth0")
-        _run("ip", "-n", end, "link", "set", "veth0", "mtu", str(cell.mtu),
-             "up")
-        if cell.rtt_ms:
-            _run("tc", "-n", end, "qdisc", "add", "dev", "veth0", "root",
-                 "netem", "limit", "10000", "delay",
-                 f"{round(cell.rtt_ms * 500)}us")
+class Lab:
+    """The namespaces of the cells, one bed at a time."""
 
+    def __init__(self) -> None:
+        self._bed: Bed | None = None
+        self._topology: Any = None
 
-def _receiver_settings(cell: Cell) -> dict[str, object]:
-    settings: dict[str, object] = {
-        "net.ipv4.tcp_window_scaling": int(cell.window_scaling)}
-    if cell.rcvbuf_max:
-        size = cell.rcvbuf_max
-        settings["net.ipv4.tcp_moderate_rcvbuf"] = 0
-        settings["net.ipv4.tcp_rmem"] = f"4096 {size} {size}"
-    return settings
+    def __enter__(self) -> Lab:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self._tear_down()
 
-@contextmanager
-def bed(cell: Cell) -> Iterator[Bed]:
-    """The topology of one cell, fresh, with its receiver settings."""
-    loopback = cell.link == "loopback"
-    made = Bed(SENDER, SENDER if loopback else RECEIVER,
-               "127.0.0.1" if loopback else ADDRESS)
-    try:
-        for end in made.ends:
-            _run("ip", "netns", "add", end)
-        if loopback:
-            _run("ip", "-n", SENDER, "link", "set", "lo", "up")
-        else:
-            _veth(cell)
-        made.set(made.receiver, _receiver_settings(cell))
-        yield made
-    finally:
-        for end in made.ends:
+    def _tear_down(self) -> None:
+        for end in self._bed.ends if self._bed else ():
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
+        self._bed = self._topology = None
 
+    def _bed_for(self, cell: Cell) -> Bed:
+        # Without a window of its own each transfer starts afresh.
+        topology = _TOPOLOGY(cell), bool(cell.window_segments)
+        if self._bed and cell.window_segments and topology == self._topology:
+            return self._bed
+        self._tear_down()
+        loopback = cell.link == "loopback"
+        address = "fd09::2" if cell.ipv6 else "10.9.0.2"
+        if loopback:
+            address = "::1" if cell.ipv6 else "127.0.0.1"
+        self._bed = Bed(SENDER, SENDER if loopback else RECEIVER, address)
+        self._topology = topology
+        for end in self._bed.ends:
+            _run("ip", "netns", "add", end)
+        (_lo if loopback else _veth)(cell)
+        for end in self._bed.ends:
+            if end == self._bed.receiver or cell.window_segments:
+                _set(end, _end_settings(cell))
+        return self._bed
 
-def counters(end: str) -> dict[str, int]:
-    """/proc/net/mssfrac of one namespace."""
-    text = _run("ip", "netns", "exec", end, "cat", "/proc/net/mssfrac")
-    return {key: int(value) for key, value in
-            (line.split() for line in text.splitlines())}
-
-
-def transfer(cell: Cell, arm: dict[str, int]) -> dict[str, Any]:
-    """One transfer of one arm in fresh namespaces: what was measured."""
-    with bed(cell) as made:
-        for end in made.ends:
-            made.set(end, {f"net.mssfrac.{k}": v for k, v in arm.items()})
-        result = loads.run(cell, made.sender, made.receiver, made.address)
-        result["counters"] = {end: counters(end) for end in made.ends}
+    def transfer(self, cell: Cell, arm: dict[str, int],
+                 arms: Iterable[str]) -> dict[str, Any]:
+        """One transfer of one arm: what was measured.  @arms: all settings
+        that any arm names; those this one does not go back to their start."""
+        bed = self._bed_for(cell)
+        before = {}
+        for end in bed.ends:
+            _set(end, {f"net.mssfrac.{key}":
+                       arm.get(key, _start_value(key)) for key in arms})
+            before[end] = counters(end)
+        result = loads.run(cell, bed.sender, bed.receiver, bed.address)
+        result["counters"] = {
+            end: {key: value - before[end][key]
+                  for key, value in counters(end).items()}
+            for end in bed.ends}
         return result
+
+
+def _start_value(key: str) -> int:
+    """Of a setting, as the module was loaded."""
+    return int(Path("/sys/module/mssfrac/parameters", key).read_text("ascii"))
 
 
 def kernel() -> str:
