@@ -17,6 +17,8 @@
 struct mssfrac_settings {
 	u8 rx_frac;	/* 0 off, 1..64: offer windows in steps of rcv_mss/N */
 	u8 tx_frac;	/* 0 off, 1..64: segments in steps of MSS/N */
+	u8 rx_mss_est;	/* sender's MSS: 0 the kernel's, 1 conservative */
+	u8 tx_steady;	/* 0, 1: lower the MSS only in a locked window */
 	u8 ab_percent;	/* share of connections in the treated arm */
 	u32 seg_max;	/* act while a window holds at most this many segments */
 	u32 ab_seed;	/* key of the hash that picks the arm */

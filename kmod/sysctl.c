@@ -68,6 +68,10 @@ PARAM(rx_frac, u8, 0, MSSFRAC_MAX_FRAC,
       "receiver window step is rcv_mss/N; 0 off, 1..64 (start value)");
 PARAM(tx_frac, u8, 0, MSSFRAC_MAX_FRAC,
       "sender segment step is MSS/N; 0 off, 1..64 (start value)");
+PARAM(rx_mss_est, u8, 0, 1,
+      "receiver's estimate of the sender's MSS: 0 kernel, 1 conservative (start value)");
+PARAM(tx_steady, u8, 0, 1,
+      "sender lowers the MSS step by step in a steady window; 0, 1 (start value)");
 PARAM(seg_max, u32, SEG_MAX_MIN, SEG_MAX_MAX,
       "act while a window holds at most this many segments; 2..256, default 16");
 PARAM(ab_percent, u8, 0, 100,
@@ -101,6 +105,24 @@ static const struct ctl_table template[] = {
 		.proc_handler = proc_dou8vec_minmax,
 		.extra1 = SYSCTL_ZERO,
 		.extra2 = &frac_max,
+	},
+	{
+		.procname = "rx_mss_est",
+		.data = OFFSET(rx_mss_est),
+		.maxlen = sizeof(u8),
+		.mode = 0644,
+		.proc_handler = proc_dou8vec_minmax,
+		.extra1 = SYSCTL_ZERO,
+		.extra2 = SYSCTL_ONE,
+	},
+	{
+		.procname = "tx_steady",
+		.data = OFFSET(tx_steady),
+		.maxlen = sizeof(u8),
+		.mode = 0644,
+		.proc_handler = proc_dou8vec_minmax,
+		.extra1 = SYSCTL_ZERO,
+		.extra2 = SYSCTL_ONE,
 	},
 	{
 		.procname = "seg_max",

@@ -19,6 +19,8 @@ from .errors import UsageError
 ARM_KEYS = {
     "rx_frac": (0, 64),
     "tx_frac": (0, 64),
+    "rx_mss_est": (0, 1),
+    "tx_steady": (0, 1),
     "seg_max": (2, 256),
     "ab_percent": (0, 100),
     "ab_seed": (0, 2**32 - 1),
