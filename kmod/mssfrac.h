@@ -180,14 +180,6 @@ struct mssfrac_conn {
 #define mssfrac_count(conn, counter, n)					\
 	u64_stats_add(&(conn)->count[MSSFRAC_##counter], n)
 
-/* Until the policies count by connection: @which is the arm of one. */
-#define mssfrac_add(mn, which, counter, n)				\
-do {									\
-	(void)(mn);							\
-	mssfrac_count(container_of(&(which), struct mssfrac_conn, arm),	\
-		      counter, n);					\
-} while (0)
-
 struct mssfrac_conns {
 	struct hlist_head *buckets;
 	unsigned int bits;
