@@ -7,8 +7,10 @@
 #ifndef MSSFRAC_H
 #define MSSFRAC_H
 
-#include <linux/rhashtable-types.h>
+#include <linux/hash.h>
+#include <linux/rculist.h>
 #include <linux/types.h>
+#include <linux/u64_stats_sync.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include <net/tcp.h>
@@ -22,22 +24,30 @@ struct mssfrac_settings {
 	u8 ab_percent;	/* share of connections in the treated arm */
 	u32 seg_max;	/* act while a window holds at most this many segments */
 	u32 ab_seed;	/* key of the hash that picks the arm */
+	u32 ab_mark;	/* socket mark that pins to stock, + 1 to treated; 0 off */
 };
 
 int mssfrac_sysctl_register(struct net *net);
 void mssfrac_sysctl_unregister(struct net *net);
 
-/* stats.c: one counter per arm, summed over CPUs when read. */
+/* arm.c: which arm a connection belongs to. */
 enum mssfrac_arm {
 	MSSFRAC_STOCK,
 	MSSFRAC_TREATED,
 	MSSFRAC_ARMS
 };
 
-/* name in /proc/net/mssfrac, what one unit of it is */
-#define MSSFRAC_COUNTERS(X)						\
-	/* Both sides */						\
-	X(connections)		/* connections seen */			\
+enum mssfrac_arm mssfrac_arm_of(const struct sock *sk,
+				const struct mssfrac_settings *set,
+				bool *pinned);
+void mssfrac_arm_addresses(const struct sock *sk, struct in6_addr *local,
+			   struct in6_addr *peer);
+
+/*
+ * stats.c: counters of each connection, shown as sums of each arm.
+ * name in /proc/net/mssfrac and mssfrac:conn_end, what one unit of it is
+ */
+#define MSSFRAC_CONN_COUNTERS(X)					\
 	/* Sender, per window-limited round trip */			\
 	X(tx_segments)		/* data segments sent */		\
 	X(tx_rounds)		/* round trips the peer's window ended */ \
@@ -56,6 +66,10 @@ enum mssfrac_arm {
 	X(rx_bytes_advertised)	/* bytes offered */			\
 	X(rx_bytes_lost)	/* bytes not offered for alignment */
 
+#define MSSFRAC_COUNTERS(X)						\
+	X(connections)		/* connections seen */			\
+	MSSFRAC_CONN_COUNTERS(X)
+
 enum mssfrac_counter {
 #define X(name) MSSFRAC_##name,
 	MSSFRAC_COUNTERS(X)
@@ -63,17 +77,25 @@ enum mssfrac_counter {
 	MSSFRAC_NR_COUNTERS
 };
 
-struct mssfrac_stats {
+struct mssfrac_totals {
 	u64 v[MSSFRAC_ARMS][MSSFRAC_NR_COUNTERS];
 };
 
 int mssfrac_stats_register(struct net *net);
 void mssfrac_stats_unregister(struct net *net);
 
+/* Connections of one namespace fall into as many shards, a lock for each. */
+#define MSSFRAC_SHARDS 16
+
+struct mssfrac_shard {
+	struct hlist_head live;		/* struct mssfrac_conn */
+	struct mssfrac_totals ended;	/* of those that have ended */
+};
+
 /* main.c: what the module keeps per namespace. */
 struct mssfrac_net {
 	struct mssfrac_settings set;
-	struct mssfrac_stats __percpu *stats;
+	struct mssfrac_shard shards[MSSFRAC_SHARDS];
 	struct ctl_table_header *sysctl_header;
 	struct ctl_table *sysctl_table;
 };
@@ -84,9 +106,6 @@ static inline struct mssfrac_net *mssfrac_net(const struct net *net)
 {
 	return net_generic(net, mssfrac_net_id);
 }
-
-#define mssfrac_add(mn, arm, counter, n)				\
-	this_cpu_add((mn)->stats->v[arm][MSSFRAC_##counter], n)
 
 /* conn.c: per-connection state; every field under the socket lock. */
 enum mssfrac_tx_phase {
@@ -143,20 +162,108 @@ struct mssfrac_rx {
 };
 
 struct mssfrac_conn {
-	struct rhash_head node;
-	const struct sock *sk;	/* key; identity only, never dereferenced */
-	struct rcu_head rcu;
+	struct hlist_node node;	/* in mssfrac_conns */
+	const struct sock *sk;	/* key; valid while on the list of its shard */
+	struct mssfrac_net *mn;
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
-	u32 segs_in;		/* data_segs_in already counted */
-	u32 segs_out;		/* data_segs_out already counted */
+	u8 pinned:1;		/* the socket's mark picked the arm */
+	u32 first_in;		/* data_segs_in when first seen */
+	u32 first_out;		/* data_segs_out then */
+	u64_stats_t count[MSSFRAC_NR_COUNTERS];
 	struct mssfrac_rx rx;
 	struct mssfrac_tx tx;
+	struct hlist_node live;	/* in its shard; unhashed once it has ended */
+	struct rcu_head rcu;
 };
+
+/* Add to a counter of the connection.  Under the socket lock. */
+#define mssfrac_count(conn, counter, n)					\
+	u64_stats_add(&(conn)->count[MSSFRAC_##counter], n)
+
+struct mssfrac_conns {
+	struct hlist_head *buckets;
+	unsigned int bits;
+};
+
+extern struct mssfrac_conns mssfrac_conns;
 
 int mssfrac_conn_init(void);
 void mssfrac_conn_exit(void);
-struct mssfrac_conn *mssfrac_conn_get(struct sock *sk);
-void mssfrac_conn_count(const struct sock *sk, struct mssfrac_conn *conn);
+struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk);
+void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals);
+
+static inline u32 mssfrac_conn_hash(const struct sock *sk)
+{
+	return hash_ptr(sk, mssfrac_conns.bits);
+}
+
+/*
+ * Several times a segment: so no rhashtable, and RCU by preemption, which is
+ * two instructions instead of two calls.  The caller holds the socket, and the
+ * state outlives the section.
+ */
+static inline struct mssfrac_conn *mssfrac_conn_find(const struct sock *sk)
+{
+	struct mssfrac_conn *conn;
+
+	rcu_read_lock_sched();
+	hlist_for_each_entry_rcu(conn,
+				 &mssfrac_conns.buckets[mssfrac_conn_hash(sk)],
+				 node, rcu_read_lock_sched_held())
+		if (conn->sk == sk)
+			break;
+	rcu_read_unlock_sched();
+	return conn;
+}
+
+/*
+ * Sockets whose window or segment size others own: upper-layer protocols such
+ * as kTLS, repair mode and path MTU probing can begin at any time.
+ */
+static inline bool mssfrac_conn_left_alone(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_ulp_ops || tcp_sk(sk)->repair ||
+	       inet_csk(sk)->icsk_mtup.enabled;
+}
+
+/*
+ * The state of @sk; NULL if it is not ours to treat or memory is short, which
+ * means stock behaviour.
+ */
+static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
+{
+	struct mssfrac_conn *conn;
+
+	if (mssfrac_conn_left_alone(sk))
+		return NULL;
+	conn = mssfrac_conn_find(sk);
+	return likely(conn) ? conn : mssfrac_conn_new(sk);
+}
+
+/*
+ * What @counter has yet to grow by: @now is the kernel's 32-bit count, @first
+ * what it was when first seen.  Right across a wrap, and for readers too.
+ */
+static inline u32 mssfrac_conn_uncounted(u64 counter, u32 now, u32 first)
+{
+	return now - first - (u32)counter;
+}
+
+/* Count the data segments since the last call. */
+static inline void mssfrac_conn_count(const struct sock *sk,
+				      struct mssfrac_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 in = u64_stats_read(&conn->count[MSSFRAC_rx_segments]);
+	u64 out = u64_stats_read(&conn->count[MSSFRAC_tx_segments]);
+
+	mssfrac_count(conn, rx_segments,
+		      mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),
+					     conn->first_in));
+	mssfrac_count(conn, tx_segments,
+		      mssfrac_conn_uncounted(out, READ_ONCE(tp->data_segs_out),
+					     conn->first_out));
+}
 
 /* rx.c, tx.c: the two policies.  Socket lock held, any context. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock);

@@ -52,7 +52,7 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 
 	if (!conn)
 		return stock;
-	mn = mssfrac_net(sock_net(sk));
+	mn = conn->mn;
 	mssfrac_conn_count(sk, conn);
 	if (!stock)
 		return 0;
@@ -66,13 +66,13 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 				      READ_ONCE(mn->set.rx_frac),
 				      READ_ONCE(mn->set.seg_max));
 
-	mssfrac_add(mn, conn->arm, rx_windows, 1);
-	mssfrac_add(mn, conn->arm, rx_bytes_available, max(space, offer));
-	mssfrac_add(mn, conn->arm, rx_bytes_advertised, offer);
+	mssfrac_count(conn, rx_windows, 1);
+	mssfrac_count(conn, rx_bytes_available, max(space, offer));
+	mssfrac_count(conn, rx_bytes_advertised, offer);
 	if (space > offer)
-		mssfrac_add(mn, conn->arm, rx_bytes_lost, space - offer);
+		mssfrac_count(conn, rx_bytes_lost, space - offer);
 	if (offer > stock)
-		mssfrac_add(mn, conn->arm, rx_raised, 1);
+		mssfrac_count(conn, rx_raised, 1);
 	trace_window(sk, conn, space, stock, offer);
 	return offer;
 }

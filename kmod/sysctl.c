@@ -78,9 +78,12 @@ PARAM(ab_percent, u8, 0, 100,
       "share of connections in the treated arm; 0..100, default 100");
 PARAM(ab_seed, u32, 0, U32_MAX,
       "key of the hash that picks the arm; any u32, default 0");
+PARAM(ab_mark, u32, 0, U32_MAX - 1,
+      "socket mark that pins to the stock arm, one more to treated; 0 off");
 
 static unsigned int frac_max = MSSFRAC_MAX_FRAC;
 static unsigned int percent_max = 100;
+static unsigned int mark_max = U32_MAX - 1;	/* treated is one more */
 static unsigned int seg_max_min = SEG_MAX_MIN;
 static unsigned int seg_max_max = SEG_MAX_MAX;
 
@@ -148,6 +151,15 @@ static const struct ctl_table template[] = {
 		.maxlen = sizeof(u32),
 		.mode = 0644,
 		.proc_handler = proc_douintvec,
+	},
+	{
+		.procname = "ab_mark",
+		.data = OFFSET(ab_mark),
+		.maxlen = sizeof(u32),
+		.mode = 0644,
+		.proc_handler = proc_douintvec_minmax,
+		.extra1 = SYSCTL_ZERO,
+		.extra2 = &mark_max,
 	},
 	{ }	/* ends the table before 6.6, see compat.h */
 };

@@ -123,6 +123,44 @@ TRACE_EVENT(align,
 		  __entry->base_rate)
 );
 
+/* A connection ended: all it counted, since it was first seen. */
+#define MSSFRAC_END_FIELD(name)		__field(u64, name)
+#define MSSFRAC_END_ASSIGN(name)					\
+	__entry->name = u64_stats_read(&conn->count[MSSFRAC_##name]);
+#define MSSFRAC_END_FORMAT(name)	" " #name "=%llu"
+#define MSSFRAC_END_ARG(name)		, __entry->name
+
+TRACE_EVENT(conn_end,
+	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn),
+	TP_ARGS(sk, conn),
+	TP_STRUCT__entry(
+		__field(u64, cookie)
+		MSSFRAC_CONN_COUNTERS(MSSFRAC_END_FIELD)
+		__array(u8, saddr, 16)
+		__array(u8, daddr, 16)
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u8, arm)
+		__field(u8, pinned)
+	),
+	TP_fast_assign(
+		__entry->cookie = atomic64_read(&sk->sk_cookie);
+		MSSFRAC_CONN_COUNTERS(MSSFRAC_END_ASSIGN)
+		mssfrac_arm_addresses(sk, (struct in6_addr *)__entry->saddr,
+				      (struct in6_addr *)__entry->daddr);
+		/* inet_num is 0 already where the port was not bound. */
+		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->arm = conn->arm;
+		__entry->pinned = conn->pinned;
+	),
+	TP_printk("cookie=%llu saddr=%pI6c sport=%u daddr=%pI6c dport=%u arm=%s pinned=%u"
+		  MSSFRAC_CONN_COUNTERS(MSSFRAC_END_FORMAT),
+		  __entry->cookie, __entry->saddr, __entry->sport,
+		  __entry->daddr, __entry->dport, show_arm(__entry->arm),
+		  __entry->pinned MSSFRAC_CONN_COUNTERS(MSSFRAC_END_ARG))
+);
+
 #endif /* MSSFRAC_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

@@ -131,7 +131,7 @@ static void give_up(struct mssfrac_net *mn, struct mssfrac_conn *conn,
 
 	tx->backoff = clamp_t(u32, tx->backoff * 2, BACKOFF_MIN, BACKOFF_MAX);
 	tx->wait = tx->backoff;
-	mssfrac_add(mn, conn->arm, tx_reverted, 1);
+	mssfrac_count(conn, tx_reverted, 1);
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
 
@@ -145,7 +145,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
 		tx->base_rate = rate;
-		mssfrac_add(mn, conn->arm, tx_trials, 1);
+		mssfrac_count(conn, tx_trials, 1);
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
 		return MSSFRAC_WHY_TRIAL;
 	}
@@ -168,7 +168,7 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
 	tx->recheck_every = clamp_t(u32, tx->recheck_every * 2, RECHECK_MIN,
 				    RECHECK_MAX);
 	tx->recheck = tx->recheck_every;
-	mssfrac_add(mn, conn->arm, tx_kept, 1);
+	mssfrac_count(conn, tx_kept, 1);
 	enter(tp, tx, MSSFRAC_TX_KEEP, tx->seg);
 	return MSSFRAC_WHY_KEPT;
 }
@@ -261,12 +261,12 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 		return;
 	}
 
-	mssfrac_add(mn, conn->arm, tx_rounds, 1);
-	mssfrac_add(mn, conn->arm, tx_bytes_available,
+	mssfrac_count(conn, tx_rounds, 1);
+	mssfrac_count(conn, tx_bytes_available,
 		    max(tx->round_wnd, acked));
-	mssfrac_add(mn, conn->arm, tx_bytes_used, acked);
+	mssfrac_count(conn, tx_bytes_used, acked);
 	if (acked < tx->round_wnd)
-		mssfrac_add(mn, conn->arm, tx_bytes_lost,
+		mssfrac_count(conn, tx_bytes_lost,
 			    tx->round_wnd - acked);
 
 	tx->epoch_rounds++;
@@ -337,7 +337,7 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn,
 		return 0;
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
 		tx->small_seg = seg;
-		mssfrac_add(mn, conn->arm, tx_unstalled, 1);
+		mssfrac_count(conn, tx_unstalled, 1);
 		trace_align(sk, conn, 0, 0, MSSFRAC_WHY_STALL);
 	}
 	return tx->small_seg;
@@ -354,7 +354,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 
 	if (!conn)
 		return stock;
-	mn = mssfrac_net(sock_net(sk));
+	mn = conn->mn;
 	tx = &conn->tx;
 
 	/*

@@ -9,7 +9,7 @@ LOAD=$TOP/scripts/load
 # Loaded often: keep it in memory, without what only a debugger reads.
 strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
 export MODULE=$TMP/mssfrac.ko
-KEYS="rx_frac tx_frac rx_mss_est tx_steady seg_max ab_percent ab_seed"
+KEYS="rx_frac tx_frac rx_mss_est tx_steady seg_max ab_percent ab_seed ab_mark"
 
 # counter NS NAME: from /proc/net/mssfrac
 counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
@@ -89,7 +89,7 @@ check "loading twice is refused in one sentence" twice
 defaults() {
 	local key got=
 	for key in $KEYS; do got="$got$(get_in a "$key") "; done
-	is "$got" "0 0 0 0 16 100 0 "
+	is "$got" "0 0 0 0 16 100 0 0 "
 }
 check "observe-only by default" defaults
 
@@ -98,7 +98,8 @@ ranges() {
 	for pair in rx_frac=65 rx_frac=-1 rx_frac=x tx_frac=65 tx_frac=256 \
 		tx_frac=4294967297 rx_mss_est=2 tx_steady=2 seg_max=1 \
 		seg_max=257 seg_max=99999999999 ab_percent=101 \
-		ab_percent=-5 ab_seed=4294967296 ab_seed=zero; do
+		ab_percent=-5 ab_seed=4294967296 ab_seed=zero \
+		ab_mark=4294967295; do
 		key=${pair%=*} value=${pair#*=}
 		before=$(get_in a "$key")
 		set_in a "$key" "$value" 2>"$TMP/err" &&
@@ -114,7 +115,8 @@ limits() {
 	local pair
 	for pair in rx_frac=64 tx_frac=64 rx_mss_est=1 tx_steady=1 \
 		rx_mss_est=0 tx_steady=0 seg_max=2 seg_max=256 ab_percent=0 \
-		ab_percent=100 ab_seed=4294967295 ab_seed=0 rx_frac=0 tx_frac=0 \
+		ab_percent=100 ab_seed=4294967295 ab_seed=0 \
+		ab_mark=4294967294 ab_mark=0 rx_frac=0 tx_frac=0 \
 		seg_max=16; do
 		set_in a "${pair%=*}" "${pair#*=}" || return 1
 		is "$(get_in a "${pair%=*}")" "${pair#*=}" || return 1

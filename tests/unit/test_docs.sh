@@ -86,7 +86,8 @@ check_whys() {
 }
 
 check_fields() {
-	same "$(sed -n 's/.*__field(\(u[0-9]*\), \(.*\))/\2 \1/p' \
+	same "$(sed -n '/^#define/d; s/.*__field(\(u[0-9]*\), \(.*\))/\2 \1/p
+		s/.*__array(\(u8\), \(.*\), \(16\))/\2 \1[\3]/p' \
 		"$tree/kmod/trace.h")" \
 		"$(section TRACEPOINTS <"$(doc mssfrac.4.rst)" | rows |
 			awk '/^[a-z]/ { print $1, $2 }')"
@@ -194,14 +195,20 @@ check_references() {
 		done
 }
 
-# The recipe of the page, and SipHash against its authors' test vector.
-check_recipe() {
-	{
-		sed -n '/^  import ipaddress/,/^  print/s/^  //p' "$(doc mssfrac.4.rst)"
-		echo 'print(f"{siphash24(bytes(range(15)), 0x0706050403020100, 0x0f0e0d0c0b0a0908):x}")'
-	} >"$tmp/recipe.py"
-	same "10 a129ca6149be45e5" \
-		"$(/usr/bin/python3 "$tmp/recipe.py" 2>&1 | tail -n 2 | paste -sd ' ')"
+# The pages' examples of mssab arm, and SipHash against its authors' vector.
+check_arm() {
+	same "$(cat "$tree"/Documentation/{mssab.1,mssfrac.4}.rst |
+		sed -n '/^  \$ mssab arm /{n;s/^  //p}'
+	echo a129ca6149be45e5)" \
+		"$(export PYTHONPATH=$tree/userspace/mssab PYTHONDONTWRITEBYTECODE=1
+	cat "$tree"/Documentation/{mssab.1,mssfrac.4}.rst |
+		sed -n "s/^  \\$ mssab arm //; T; s/'//g; p" |
+		while read -r -a arguments; do
+			/usr/bin/python3 -m mssab arm "${arguments[@]}" 2>&1
+		done
+	/usr/bin/python3 -c "from mssab.arm import siphash24
+k0, k1 = 0x0706050403020100, 0x0f0e0d0c0b0a0908
+print(f'{siphash24(bytes(range(15)), k0, k1):x}')" 2>&1)"
 }
 
 # --- Verdicts ---------------------------------------------------------------
@@ -241,9 +248,9 @@ cells=Documentation/mssab-experiment.5.rst
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..37"
+echo "1..40"
 for check in settings sysctls counters whys fields constants arms ranges cells \
-	cell_keys guest mssab mssab_load pages references recipe; do
+	cell_keys guest mssab mssab_load pages references arm; do
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
@@ -267,5 +274,8 @@ plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
 plant references scripts/load '$a# see Documentation/nothing.rst'
-plant recipe "$module" 's/0x736f6d65/0x736f6d66/'
+plant arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
+plant arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
+plant arm Documentation/mssab.1.rst 's/^  treated 64/  stock 64/'
+plant fields "$module" 's/^saddr     u8\[16\]/saddr     u64   /'
 exit $bad

@@ -6,10 +6,11 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import __version__, experiment, results, system
+from . import __version__, arm, experiment, results, system
 from .errors import MssabError, UsageError
 
 
@@ -106,6 +107,30 @@ def _resumed(args: argparse.Namespace,
     return {cell["cell"]: cell for cell in old.get("cells", [])}
 
 
+def tell_arm(args: argparse.Namespace) -> int:
+    """Print the arm of one connection, and the slot it follows from."""
+    one, other = arm.endpoint(args.one), arm.endpoint(args.other)
+    print(arm.arm(one, other, args.seed, args.percent),
+          arm.slot(one, other, args.seed))
+    return 0
+
+
+def setting(key: str) -> Callable[[str], int]:
+    """A type for argparse: what the setting may hold, decimal or 0x..."""
+    low, high = experiment.ARM_KEYS[key]
+
+    def check(text: str) -> int:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"{text} is not a number in {low}..{high}")
+        return value
+    return check
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mssab", description="A/B experiments on TCP windows.",
@@ -123,6 +148,18 @@ def parser() -> argparse.ArgumentParser:
     cmd.add_argument("--resume", action="store_true",
                      help="keep the cells that --json FILE already holds")
     cmd.set_defaults(run=run)
+    cmd = commands.add_parser(
+        "arm", help="tell the arm of a connection",
+        description="Print the arm, treated or stock, and the slot (0..99) "
+        "of a connection.")
+    cmd.add_argument("--seed", type=setting("ab_seed"), default=0,
+                     metavar="N", help="net.mssfrac.ab_seed, default 0")
+    cmd.add_argument("--percent", type=setting("ab_percent"), default=100,
+                     metavar="N", help="net.mssfrac.ab_percent, default 100")
+    cmd.add_argument("one", metavar="ADDRESS:PORT",
+                     help="one end; an IPv6 address in brackets")
+    cmd.add_argument("other", metavar="ADDRESS:PORT", help="the other end")
+    cmd.set_defaults(run=tell_arm)
     return top
 
 

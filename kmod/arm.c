@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which arm of the experiment a connection belongs to: by its socket's mark if
+ * that says so, else by a keyed hash of its endpoints.  Asked once per
+ * connection; userspace/mssab/mssab/arm.py computes the same.
+ */
+#include <linux/minmax.h>
+#include <linux/siphash.h>
+#include <net/ipv6.h>
+
+#include "mssfrac.h"
+
+struct endpoint {
+	struct in6_addr addr;	/* IPv4 as ::ffff:a.b.c.d */
+	__be16 port;
+} __packed;
+
+/* The hash's message, the same seen from either end of the connection. */
+struct endpoints {
+	struct endpoint low, high;
+	u32 zero;
+} __packed __aligned(SIPHASH_ALIGNMENT);
+
+static_assert(sizeof(struct endpoints) == 40);
+
+void mssfrac_arm_addresses(const struct sock *sk, struct in6_addr *local,
+			   struct in6_addr *peer)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6) {
+		*local = sk->sk_v6_rcv_saddr;
+		*peer = sk->sk_v6_daddr;
+		return;
+	}
+#endif
+	ipv6_addr_set_v4mapped(inet_sk(sk)->inet_rcv_saddr, local);
+	ipv6_addr_set_v4mapped(inet_sk(sk)->inet_daddr, peer);
+}
+
+static void endpoints_of(const struct sock *sk, struct endpoints *e)
+{
+	struct endpoint local = { .port = inet_sk(sk)->inet_sport };
+	struct endpoint peer = { .port = inet_sk(sk)->inet_dport };
+
+	mssfrac_arm_addresses(sk, &local.addr, &peer.addr);
+	if (memcmp(&local, &peer, sizeof(local)) < 0) {
+		e->low = local;
+		e->high = peer;
+	} else {
+		e->low = peer;
+		e->high = local;
+	}
+}
+
+/*
+ * SipHash-2-4 of the ordered endpoints under {ab_seed, 0}, scaled to 0..99:
+ * whoever knows the four-tuple and the seed can recover the arm later, and two
+ * hosts with the same seed put both ends into the same arm.
+ */
+static enum mssfrac_arm by_hash(const struct sock *sk,
+				const struct mssfrac_settings *set)
+{
+	siphash_key_t key = { .key = { READ_ONCE(set->ab_seed), 0 } };
+	struct endpoints e = {};
+	u32 slot;
+
+	endpoints_of(sk, &e);
+	slot = reciprocal_scale((u32)siphash(&e, sizeof(e), &key), 100);
+	return slot < READ_ONCE(set->ab_percent) ? MSSFRAC_TREATED :
+						    MSSFRAC_STOCK;
+}
+
+/* The mark ab_mark means stock, the one above it treated; 0 is no mark. */
+enum mssfrac_arm mssfrac_arm_of(const struct sock *sk,
+				const struct mssfrac_settings *set,
+				bool *pinned)
+{
+	u32 first = READ_ONCE(set->ab_mark);
+	u32 above = READ_ONCE(sk->sk_mark) - first;
+
+	*pinned = first && above < MSSFRAC_ARMS;
+	return *pinned ? above : by_hash(sk, set);
+}
