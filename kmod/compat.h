@@ -36,6 +36,16 @@
 #endif
 
 /*
+ * 6.11, commit 78eb4ea25cd5 ("sysctl: treewide: constify the ctl_table
+ * argument of proc_handlers").  Goes when the minimum is 6.11.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define MSSFRAC_CTL_TABLE struct ctl_table
+#else
+#define MSSFRAC_CTL_TABLE const struct ctl_table
+#endif
+
+/*
  * 6.2, commit 94d095ffa0e1 ("ftrace: abstract DYNAMIC_FTRACE_WITH_ARGS
  * accesses") renamed the setter.  Goes when the minimum is 6.2.
  */

@@ -49,11 +49,16 @@ static int __init mssfrac_init(void)
 	err = mssfrac_conn_init();
 	if (err)
 		goto unregister_pernet;
-	err = mssfrac_hook_install();
+	err = mssfrac_est_init();
 	if (err)
 		goto exit_conn;
+	err = mssfrac_hook_install();
+	if (err)
+		goto exit_est;
 	return 0;
 
+exit_est:
+	mssfrac_est_exit();
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
@@ -64,6 +69,7 @@ unregister_pernet:
 static void __exit mssfrac_exit(void)
 {
 	mssfrac_hook_remove();
+	mssfrac_est_exit();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);
 }

@@ -10,6 +10,7 @@
 #include <linux/hash.h>
 #include <linux/rculist.h>
 #include <linux/types.h>
+#include <linux/win_minmax.h>
 #include <linux/u64_stats_sync.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -120,6 +121,7 @@ enum mssfrac_tx_why {
 	MSSFRAC_WHY_ROUND,	/* it did not; a round trip ended */
 	MSSFRAC_WHY_NO_LIMIT,	/* nor did the window limit that one */
 	MSSFRAC_WHY_TRIAL,	/* part of a steady window goes unused */
+	MSSFRAC_WHY_STEP,	/* tx_steady: one step of MSS/N further down */
 	MSSFRAC_WHY_KEPT,	/* the trial delivered more */
 	MSSFRAC_WHY_NO_GAIN,	/* the trial did not */
 	MSSFRAC_WHY_LOST_GAIN,	/* kept, but delivers less than stock did */
@@ -141,6 +143,9 @@ struct mssfrac_tx {
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */
 	u64 base_rate;		/* bytes/s delivered with stock segments */
+	u64 best_rate;		/* bytes/s of best_seg, the best size tried */
+	u32 best_seg;
+	u32 goal;		/* bytes; where a descent of tx_steady ends */
 	u64 stall_start;	/* us, tcp_clock_us(): tcp_mstamp may be old */
 	u32 steady_wnd;		/* bytes; epoch_wnd of the epoch before */
 	u32 settle_seq;		/* data before it was cut for another size */
@@ -156,6 +161,7 @@ struct mssfrac_tx {
 };
 
 struct mssfrac_rx {
+	struct minmax seg;	/* largest segment of late, bytes (est.c) */
 	u32 ssthresh;		/* rcv_ssthresh when it last moved, bytes */
 	u32 still_since;	/* data_segs_in then */
 	u8 steady;		/* it has stood still: offers may be raised */
@@ -268,6 +274,12 @@ static inline void mssfrac_conn_count(const struct sock *sk,
 /* rx.c, tx.c: the two policies.  Socket lock held, any context. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock);
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
+
+/* est.c: the receiver's own estimate of the sender's segment size. */
+int mssfrac_est_init(void);
+void mssfrac_est_exit(void);
+int mssfrac_est_want(void);
+u32 mssfrac_est_mss(const struct sock *sk, const struct mssfrac_conn *conn);
 
 /* hook.c: diverts the kernel's two functions to the policies. */
 int mssfrac_hook_install(void);

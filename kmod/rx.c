@@ -62,7 +62,7 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	if (window_steady(tp, &conn->rx) &&
 	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
-				      inet_csk(sk)->icsk_ack.rcv_mss,
+				      mssfrac_est_mss(sk, conn),
 				      READ_ONCE(mn->set.rx_frac),
 				      READ_ONCE(mn->set.seg_max));
 

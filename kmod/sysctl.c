@@ -81,6 +81,17 @@ PARAM(ab_seed, u32, 0, U32_MAX,
 PARAM(ab_mark, u32, 0, U32_MAX - 1,
       "socket mark that pins to the stock arm, one more to treated; 0 off");
 
+/* Whoever asks for the estimate starts the probe it comes from. */
+static int rx_mss_est_handler(MSSFRAC_CTL_TABLE *table, int write, void *buffer,
+			      size_t *lenp, loff_t *ppos)
+{
+	int err = proc_dou8vec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!err && write && *(u8 *)table->data)
+		err = mssfrac_est_want();
+	return err;
+}
+
 static unsigned int frac_max = MSSFRAC_MAX_FRAC;
 static unsigned int percent_max = 100;
 static unsigned int mark_max = U32_MAX - 1;	/* treated is one more */
@@ -114,7 +125,7 @@ static const struct ctl_table template[] = {
 		.data = OFFSET(rx_mss_est),
 		.maxlen = sizeof(u8),
 		.mode = 0644,
-		.proc_handler = proc_dou8vec_minmax,
+		.proc_handler = rx_mss_est_handler,
 		.extra1 = SYSCTL_ZERO,
 		.extra2 = SYSCTL_ONE,
 	},
@@ -169,6 +180,12 @@ int mssfrac_sysctl_register(struct net *net)
 	struct mssfrac_net *mn = mssfrac_net(net);
 	size_t i;
 
+	if (start.rx_mss_est) {
+		int err = mssfrac_est_want();
+
+		if (err)
+			return err;
+	}
 	mn->set = start;
 	mn->sysctl_table = kmemdup(template, sizeof(template), GFP_KERNEL);
 	if (!mn->sysctl_table)

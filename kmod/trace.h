@@ -27,6 +27,7 @@ TRACE_EVENT(window,
 		__field(u64, cookie)
 		__field(u32, space)
 		__field(u32, rcv_mss)
+		__field(u32, mss_est)
 		__field(u32, stock)
 		__field(u32, offer)
 		__field(u16, sport)
@@ -37,21 +38,23 @@ TRACE_EVENT(window,
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
 		__entry->space = space;
 		__entry->rcv_mss = inet_csk(sk)->icsk_ack.rcv_mss;
+		__entry->mss_est = mssfrac_est_mss(sk, conn);
 		__entry->stock = stock;
 		__entry->offer = offer;
 		__entry->sport = inet_sk(sk)->inet_num;
 		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
 		__entry->arm = conn->arm;
 	),
-	TP_printk("cookie=%llu sport=%u dport=%u arm=%s space=%u rcv_mss=%u stock=%u offer=%u",
+	TP_printk("cookie=%llu sport=%u dport=%u arm=%s space=%u rcv_mss=%u mss_est=%u stock=%u offer=%u",
 		  __entry->cookie, __entry->sport, __entry->dport,
 		  show_arm(__entry->arm), __entry->space, __entry->rcv_mss,
-		  __entry->stock, __entry->offer)
+		  __entry->mss_est, __entry->stock, __entry->offer)
 );
 
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_ROUND);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_LIMIT);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_TRIAL);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_STEP);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_KEPT);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_GAIN);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_LOST_GAIN);
@@ -106,6 +109,7 @@ TRACE_EVENT(align,
 				   { MSSFRAC_WHY_ROUND, "round" },
 				   { MSSFRAC_WHY_NO_LIMIT, "not-window-limited" },
 				   { MSSFRAC_WHY_TRIAL, "trial" },
+				   { MSSFRAC_WHY_STEP, "step" },
 				   { MSSFRAC_WHY_KEPT, "kept" },
 				   { MSSFRAC_WHY_NO_GAIN, "no-gain" },
 				   { MSSFRAC_WHY_LOST_GAIN, "lost-gain" },

@@ -15,6 +15,10 @@
  *   SETTLE  switch, and let data pass that was cut for the old size.
  *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait twice
  *           as long before the next trial.
+ *           With tx_steady the size goes down to the wanted one by a step of
+ *           MSS/N at a time, each judged as long, and the best one is kept:
+ *           the SC2003 paper's "incrementally decrease the MSS if the window is
+ *           locked in a steady state".
  *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
  *           than stock did, when the congestion window becomes the limit, when
  *           whole segments fill the window again, and from time to time to see
@@ -145,6 +149,12 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
 		tx->base_rate = rate;
+		tx->best_rate = 0;
+		tx->goal = seg;
+		if (READ_ONCE(mn->set.tx_steady))
+			seg = mssfrac_steady_step(tp->mss_cache, seg,
+						  tp->mss_cache,
+						  READ_ONCE(mn->set.tx_frac));
 		mssfrac_count(conn, tx_trials, 1);
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
 		return MSSFRAC_WHY_TRIAL;
@@ -160,7 +170,17 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
 
-	if (rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
+	if (rate > tx->best_rate) {
+		tx->best_rate = rate;
+		tx->best_seg = tx->seg;
+	}
+	if (READ_ONCE(mn->set.tx_steady) && tx->seg > tx->goal) {
+		enter(tp, tx, MSSFRAC_TX_SETTLE,
+		      mssfrac_steady_step(tx->seg, tx->goal, tp->mss_cache,
+					  READ_ONCE(mn->set.tx_frac)));
+		return MSSFRAC_WHY_STEP;
+	}
+	if (tx->best_rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
 		give_up(mn, conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
@@ -169,7 +189,7 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
 				    RECHECK_MAX);
 	tx->recheck = tx->recheck_every;
 	mssfrac_count(conn, tx_kept, 1);
-	enter(tp, tx, MSSFRAC_TX_KEEP, tx->seg);
+	enter(tp, tx, MSSFRAC_TX_KEEP, tx->best_seg);
 	return MSSFRAC_WHY_KEPT;
 }
 
@@ -177,6 +197,7 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
 		     struct mssfrac_net *mn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 step = mssfrac_step(tp->mss_cache, READ_ONCE(mn->set.tx_frac));
 	struct mssfrac_tx *tx = &conn->tx;
 	u64 used = window_used(tp, rate);
 	u32 mss = tp->mss_cache;
@@ -196,10 +217,16 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return why;
 	}
-	/* Follow the window; a few bytes more are not worth another cut. */
-	if (seg < tx->seg ||
-	    seg >= tx->seg + mssfrac_step(mss, READ_ONCE(mn->set.tx_frac)))
+	if (READ_ONCE(mn->set.tx_steady)) {
+		/* The best size was found for another window: raise, go down again. */
+		if (seg >= tx->goal + step || seg + step <= tx->goal) {
+			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+			return MSSFRAC_WHY_MOVED;
+		}
+	} else if (seg < tx->seg || seg >= tx->seg + step) {
+		/* Follow the window; a few bytes are not worth another cut. */
 		tx->seg = seg;
+	}
 	epoch_start(tp, tx);
 	return MSSFRAC_WHY_ROUND;
 }

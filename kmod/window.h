@@ -17,6 +17,7 @@
 
 #define MSSFRAC_MAX_FRAC	64	/* finest step: MSS/64 */
 #define MSSFRAC_MIN_SEG		536	/* bytes; RFC 9293 default send MSS */
+#define MSSFRAC_MAX_OPTIONS	40	/* bytes; the most a TCP header holds */
 /*
  * Act where more than 1/24 (4.2 %) of a window goes unused: a change of size
  * disturbs how the receiver's window grows, which can cost 1 to 2 %.
@@ -47,7 +48,7 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
  * Receiver: the window to offer instead of @stock.
  * @space:   bytes the kernel would be ready to queue (already clamped)
  * @current_offer: the window it offered last
- * @mss:     estimate of the sender's segment size
+ * @mss:     estimate of the sender's segment size (rx_mss_est)
  *
  * Whole segments as the kernel offers them, and of the rest as many steps of
  * MSS/N as fit, where the rest is worth it.  The kernel's own hysteresis at
@@ -71,6 +72,20 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 		offer = whole + (space - whole) - (space - whole) % step;
 
 	return offer > stock ? offer : stock;
+}
+
+/*
+ * Receiver: the payload of one segment of a packet of @len bytes, @gso_size
+ * bytes a segment (0: one segment, or merged by a device that does not tell).
+ * The sender was told @advmss, with the options it was to use; it may leave
+ * them out (RFC 6691: MSS + options is what the path bears).
+ */
+static inline u32 mssfrac_segment_seen(u32 len, u32 gso_size, u32 advmss)
+{
+	u32 seg = gso_size ? gso_size : len;
+	u32 most = advmss + MSSFRAC_MAX_OPTIONS;
+
+	return seg < most ? seg : most;
 }
 
 /*
@@ -110,6 +125,14 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	/* The division leaves less than a byte a segment unused. */
 	seg = window / count;
 	return seg < MSSFRAC_MIN_SEG ? mss : seg;
+}
+
+/* Sender, tx_steady: the next smaller size on the way from @mss to @goal. */
+static inline u32 mssfrac_steady_step(u32 seg, u32 goal, u32 mss, u32 frac)
+{
+	u32 step = mssfrac_step(mss, frac);
+
+	return seg > goal && seg - goal > step ? seg - step : goal;
 }
 
 #endif /* MSSFRAC_WINDOW_H */

@@ -114,6 +114,7 @@ static int listen_socket(void)
 /* What the two ends tell each other; they are processes of one program. */
 struct shared {
 	atomic_ullong sent;	/* bytes the sender wrote while it sinks */
+	atomic_uint window;	/* what the receiver offers, bytes; 0: unset */
 	atomic_bool bulk;	/* the window is set, all data is bulk now */
 	struct tcp_info info;	/* the sender's last state */
 };
@@ -131,6 +132,7 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 	socklen_t len = sizeof(shared->info);
 	char byte;
 
+	/* The first piece may come before the window is set. */
 	do {
 		shared->sent += piece;
 		if (write(fd, buf, piece) != piece || read(fd, &byte, 1) != 1)
@@ -138,10 +140,10 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &len))
 			err(1, "TCP_INFO");
 		if (shared->sent > SINK_MAX)
-			errx(1, "the receiver offers %u bytes, not %d",
-			     shared->info.tcpi_snd_wnd, opt.window);
-	} while (shared->info.tcpi_snd_wnd >=
-		 opt.window + (2U << shared->info.tcpi_snd_wscale));
+			errx(1, "the sender is offered %u bytes, not %u",
+			     shared->info.tcpi_snd_wnd, shared->window);
+	} while (!shared->window || shared->info.tcpi_snd_wnd >=
+		 shared->window + (2U << shared->info.tcpi_snd_wscale));
 }
 
 static void send_until_reset(struct shared *shared)
@@ -183,9 +185,10 @@ static void send_until_reset(struct shared *shared)
 /*
  * Make @window bytes the most that @fd can offer from now on: a buffer that
  * holds as much payload by the kernel's own rate of exchange, which the clamp
- * tells (window_clamp = win_from_space(rcvbuf)), and the clamp.
+ * tells (window_clamp = win_from_space(rcvbuf)), and the clamp.  Returns what
+ * the kernel made of it: it has minima of some 1,150 bytes.
  */
-static void set_window(int fd, int window)
+static unsigned int set_window(int fd, int window)
 {
 	socklen_t len = sizeof(int);
 	int rcvbuf, clamp;
@@ -200,6 +203,9 @@ static void set_window(int fd, int window)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &rcvbuf, len) ||
 	    setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, len))
 		err(1, "cannot set a window of %d bytes", window);
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, &len);
+	getsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &clamp, &len);
+	return rcvbuf * ratio > clamp ? rcvbuf * ratio : clamp;
 }
 
 static ssize_t read_some(int fd)
@@ -221,7 +227,7 @@ static void open_and_set_window(int fd, struct shared *shared)
 
 	while (got < (uint64_t)opt.open)
 		got += read_some(fd);
-	set_window(fd, opt.window);
+	shared->window = set_window(fd, opt.window);
 	while (!shared->bulk) {
 		if (shared->sent && got == opt.open + shared->sent &&
 		    write(fd, "", 1) != 1)
