@@ -47,6 +47,9 @@
 #define STEADY_SHIFT	6
 /* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
+/* A trial this far below stock after so many round trips is over. */
+#define HARM_ROUNDS	8
+#define HARM_SHIFT	3
 /* Round trips from a failed trial to the next; doubles up to the maximum. */
 #define BACKOFF_MIN	64
 #define BACKOFF_MAX	8192
@@ -86,6 +89,18 @@ static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	if (tx->epoch_rounds < EPOCH_ROUNDS || us < EPOCH_MIN_US)
 		return 0;
 	return div64_u64(tx->epoch_bytes * USEC_PER_SEC, us);
+}
+
+/* Does the size under trial deliver clearly less than stock? */
+static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
+{
+	u64 us = tp->tcp_mstamp - tx->epoch_start;
+	u64 least = tx->base_rate - (tx->base_rate >> HARM_SHIFT);
+
+	return (tx->phase == MSSFRAC_TX_SETTLE ||
+		tx->phase == MSSFRAC_TX_TRIAL) &&
+	       tx->epoch_rounds >= HARM_ROUNDS &&
+	       tx->epoch_bytes * USEC_PER_SEC < least * us;
 }
 
 /* The size for the epoch's window; the MSS itself where that gains nothing. */
@@ -243,6 +258,10 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
 	if (tx->recheck)
 		tx->recheck--;
 
+	if (harmful(tp, tx)) {
+		give_up(mn, conn, tp);
+		return MSSFRAC_WHY_NO_GAIN;
+	}
 	if (tx->settling) {
 		if (before(tp->snd_una, tx->settle_seq) &&
 		    tx->epoch_rounds < SETTLE_ROUNDS)

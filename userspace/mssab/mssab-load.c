@@ -30,6 +30,7 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 #define EXIT_USAGE 2
+#define BUF_SIZE (1 << 24)	/* the largest write */
 
 static struct {
 	const char *from, *to;	/* namespaces; NULL: the current one */
@@ -41,6 +42,7 @@ static struct {
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
 	int window;		/* bytes the receiver shall offer; 0: leave */
 	int open;		/* bytes before the window is set */
+	int request;		/* bytes of request and answer; 0: bulk */
 	bool nodelay;
 } opt = {
 	.address = "127.0.0.1",
@@ -132,6 +134,11 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 	socklen_t len = sizeof(shared->info);
 	char byte;
 
+	/* Less than the header field's unit would be rounded up again. */
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &len))
+		err(1, "TCP_INFO");
+	if (piece < 1 << shared->info.tcpi_snd_wscale)
+		piece = 1 << shared->info.tcpi_snd_wscale;
 	/* The first piece may come before the window is set. */
 	do {
 		shared->sent += piece;
@@ -146,12 +153,26 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 		 shared->window + (2U << shared->info.tcpi_snd_wscale));
 }
 
+/* Requests until the receiver ends it, the next after the answer. */
+static void ask(int fd, char *buf)
+{
+	int left;
+	ssize_t n = 0;
+
+	while (n >= 0 && write(fd, buf, opt.request) == opt.request)
+		for (left = opt.request; left > 0 && n >= 0; left -= n) {
+			n = read(fd, buf, left);
+			if (!n)
+				return;
+		}
+}
+
 static void send_until_reset(struct shared *shared)
 {
 	socklen_t info_len = sizeof(shared->info);
 	struct sockaddr_storage ss;
 	socklen_t len = address_of(&ss);
-	char *buf = calloc(1, opt.write_size > 16384 ? opt.write_size : 16384);
+	char *buf = calloc(1, BUF_SIZE);
 	int one = 1, fd, opening = opt.open;
 	ssize_t n = 0;
 
@@ -173,8 +194,11 @@ static void send_until_reset(struct shared *shared)
 		sink_window(fd, shared, buf);
 	}
 	shared->bulk = true;
-	while (write(fd, buf, opt.write_size) >= 0)
-		;
+	if (opt.request)
+		ask(fd, buf);
+	else
+		while (write(fd, buf, opt.write_size) >= 0)
+			;
 	/* The receiver ends the transfer. */
 	if (errno != ECONNRESET && errno != EPIPE)
 		err(1, "write");
@@ -242,6 +266,17 @@ struct result {
 	int window_clamp, rcvbuf;
 };
 
+/* @n bytes came; answer each whole request. */
+static void answer(int fd, ssize_t n)
+{
+	static char buf[1 << 17];
+	static int have;
+
+	for (have += n; have >= opt.request; have -= opt.request)
+		if (write(fd, buf, opt.request) != opt.request)
+			err(1, "write");
+}
+
 static struct result receive(int listener, struct shared *shared)
 {
 	struct linger reset = { .l_onoff = 1 };
@@ -263,6 +298,8 @@ static struct result receive(int listener, struct shared *shared)
 	start = now();
 	for (;;) {
 		n = read_some(fd);
+		if (opt.request)
+			answer(fd, n);
 		t = now();
 		if (!from) {
 			if (t - start >= opt.warmup_ns)
@@ -327,6 +364,7 @@ static void usage(FILE *out)
 "  --warmup-ms N    not counted, 0..3600000 (default 1000)\n"
 "  --measure-ms N   counted, 1..3600000 (default 2000)\n"
 "  --write N        bytes per write, 1..16777216 (default 65536)\n"
+"  --request N      requests and answers of N bytes instead of bulk, 1..131072\n"
 "  --rcvbuf N       SO_RCVBUF set after accept, bytes (default: leave)\n"
 "  --window N       bytes the receiver offers (SO_RCVBUFFORCE and\n"
 "                   TCP_WINDOW_CLAMP, set after accept), 4..2147483647\n"
@@ -338,7 +376,8 @@ static void usage(FILE *out)
 static void parse(int argc, char **argv)
 {
 	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, RCVBUF,
-	       WINDOW, OPEN, CC, NODELAY };
+	       WINDOW, OPEN,
+	       REQUEST, CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -350,6 +389,7 @@ static void parse(int argc, char **argv)
 		{ "rcvbuf", required_argument, NULL, RCVBUF },
 		{ "window", required_argument, NULL, WINDOW },
 		{ "open", required_argument, NULL, OPEN },
+		{ "request", required_argument, NULL, REQUEST },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
 		{ "help", no_argument, NULL, 'h' },
@@ -384,6 +424,9 @@ static void parse(int argc, char **argv)
 			break;
 		case OPEN:
 			opt.open = number(name, optarg, 0, 1 << 30) & ~16383;
+			break;
+		case REQUEST:
+			opt.request = number(name, optarg, 1, 1 << 17);
 			break;
 		case CC: opt.cc = optarg; break;
 		case NODELAY: opt.nodelay = true; break;

@@ -34,6 +34,7 @@ CELL_KEYS = {
     "window_segments": float,
     "window_scaling": bool,
     "write": int,
+    "request": int,
     "nagle": bool,
     "congestion_control": str,
     "cwnd_max": int,
@@ -57,6 +58,7 @@ RANGES = {
     "rcvbuf_after_accept": (1, 2**30),
     "window_segments": (0.01, 10000),
     "write": (1, 1 << 24),
+    "request": (1, 1 << 17),
     "cwnd_max": (1, 65535),
     "ecn_mark_percent": (0, 100),
     "seed": (0, 9999),
@@ -73,10 +75,12 @@ CHOICES = {
 }
 #: What only mssab-load can do.
 OWN_LOAD_ONLY = ("rcvbuf_after_accept", "window_segments", "ipv6", "seed",
-                 "warmup_rounds", "measure_rounds")
+                 "request", "warmup_rounds", "measure_rounds")
 #: Bytes of TCP and timestamp option; of the IPv4 and IPv6 headers.
 TCP_HEADER, IPV4_HEADER, IPV6_HEADER = 32, 20, 40
 IP_MAX = 65535
+#: A stall (RTO) and a delayed acknowledgement, twice.
+LONGEST_WAIT_MS = 500.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Cell:
     window_segments: float = 0.0   # receiver's window, MSS; 0: not set
     window_scaling: bool = True
     write: int = 65536             # bytes a write
+    request: int = 0               # request/response of so many; 0: bulk
     nagle: bool = True             # else TCP_NODELAY
     congestion_control: str = ""   # of the sender; "": the kernel's default
     cwnd_max: int = 0              # segments, locked on the route; 0: none
@@ -118,18 +123,19 @@ class Cell:
         """Bytes the receiver is to offer; 0: not set."""
         return round(self.window_segments * self.mss)
 
-    def _rounds(self, rounds: int, ms: int) -> float:
-        return max(rounds * self.rtt_ms, 1.0) if rounds else float(ms)
-
     @property
     def warmup(self) -> float:
         """Milliseconds before the measurement."""
-        return self._rounds(self.warmup_rounds, self.warmup_ms)
+        if self.warmup_rounds:
+            return max(self.warmup_rounds * self.rtt_ms, LONGEST_WAIT_MS)
+        return float(self.warmup_ms)
 
     @property
     def measure(self) -> float:
         """Milliseconds measured."""
-        return self._rounds(self.measure_rounds, self.measure_ms)
+        if self.measure_rounds:
+            return max(self.measure_rounds * self.rtt_ms, 1.0)
+        return float(self.measure_ms)
 
     @property
     def name(self) -> str:
@@ -146,7 +152,10 @@ class Cell:
 
     def _factors(self) -> str:
         """What differs from the default, for the name."""
-        changed = {"nodelay": not self.nagle, self.congestion_control: True,
+        named_mtu = self.window_segments or self.link == "loopback"
+        changed = {f"mtu {self.mtu}": not named_mtu and self.mtu != 9000,
+                   f"request {self.request}": self.request,
+                   "nodelay": not self.nagle, self.congestion_control: True,
                    f"cwnd {self.cwnd_max}": self.cwnd_max,
                    "gso off": not self.gso, "gro off": not self.gro,
                    self.qdisc: True,

@@ -62,6 +62,8 @@ def _mssab_load(cell: Cell, sender: str, receiver: str,
         # and the first window of lo holds one: MSS would stay half of it.
         blocks = 32 if cell.link == "loopback" else 4
         argv += ["--open", str(blocks * 16384)]
+    if cell.request:
+        argv += ["--request", str(cell.request)]
     if cell.congestion_control:
         argv += ["--cc", cell.congestion_control]
     if not cell.nagle:
