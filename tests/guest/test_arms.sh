@@ -101,4 +101,4 @@ check "other marks pin nothing" case_of other_marks
 check "a later mark moves nothing" case_of fixed
 check "a BPF program can pin" case_of by_bpf
 check "the counts of both arms add up" case_of sums
-check "older and younger sockets are told when the module goes" case_of old
+check "sockets older than the module are counted from then on" case_of old
