@@ -52,8 +52,13 @@ static int __init mssfrac_init(void)
 	err = mssfrac_hook_install();
 	if (err)
 		goto exit_conn;
+	err = mssfrac_cong_register();
+	if (err)
+		goto remove_hooks;
 	return 0;
 
+remove_hooks:
+	mssfrac_hook_remove();
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
@@ -63,6 +68,7 @@ unregister_pernet:
 
 static void __exit mssfrac_exit(void)
 {
+	mssfrac_cong_unregister();
 	mssfrac_hook_remove();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);

@@ -159,9 +159,14 @@ void mssfrac_conn_count(const struct sock *sk, struct mssfrac_conn *conn);
 /* rx.c, tx.c: the two policies.  Socket lock held, any context. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock);
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
+u32 mssfrac_tx_segment(struct sock *sk, u32 stock);
 
 /* hook.c: diverts the kernel's two functions to the policies. */
 int mssfrac_hook_install(void);
 void mssfrac_hook_remove(void);
+
+/* cong.c: congestion control "mssfrac". */
+int mssfrac_cong_register(void);
+void mssfrac_cong_unregister(void);
 
 #endif /* MSSFRAC_H */
