@@ -193,14 +193,14 @@ static void cong_avoid(struct sock *sk, u32 ack, u32 delivered)
 	bool loss = inet_csk(sk)->icsk_ca_state == TCP_CA_Loss;
 	u32 acked, need;
 
+	acked = mssfrac_bytes_counted(ca->acked, delivered, mss,
+				      loss ? LIMIT_LOSS : LIMIT);
+	ca->acked = 0;
 	ca->stamp = tp->tcp_mstamp;
 	sync(sk, ca);
 	if (!limited(sk, ca))
 		return;
 
-	acked = mssfrac_bytes_counted(ca->acked, delivered, mss,
-				      loss ? LIMIT_LOSS : LIMIT);
-	ca->acked = 0;
 	if (ca->win < ca->ssthresh) {
 		acked = mssfrac_slow_start(&ca->win, acked, ca->ssthresh);
 		set_window(sk, ca);
@@ -295,7 +295,8 @@ static void pace(struct sock *sk)
 		percent = READ_ONCE(ipv4->sysctl_tcp_pacing_ca_ratio);
 	if (ca->win >= ca->ssthresh)
 		ahead = bytes_of(tcp_packets_in_flight(tp) + 2, ca->seg);
-	rate = mssfrac_pacing_rate(ca->win, ahead, tp->srtt_us, percent);
+	rate = mssfrac_pacing_rate(ca->win, ahead, tp->srtt_us, percent,
+				   ca->seg);
 	WRITE_ONCE(sk->sk_pacing_rate,
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }

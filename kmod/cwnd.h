@@ -39,6 +39,8 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 #define MSSFRAC_CUBE_PER_MILLI	2500000U
 /* ms; 2^20: its cube fits 64 bits, and it is longer than any curve. */
 #define MSSFRAC_TIME_MAX_MS	(1U << 20)
+/* Segments; up to here a full window is paced at its bare rate. */
+#define MSSFRAC_PACED_SEGS	8
 /* Where no loss is known yet: 1/20 per round trip, as tcp_cubic.c. */
 #define MSSFRAC_BLIND		20
 
@@ -160,7 +162,7 @@ static inline void mssfrac_curve_end(struct mssfrac_curve *curve, u32 win)
 	curve->w_est = 0;
 }
 
-/* Congestion avoidance begins at @win: section 4.2, equation 2 for K. */
+/* Congestion avoidance begins at @win: section 4.2, figure 2 for K. */
 static inline void mssfrac_curve_begin(struct mssfrac_curve *curve, u32 win,
 				       u32 mss)
 {
@@ -174,7 +176,7 @@ static inline void mssfrac_curve_begin(struct mssfrac_curve *curve, u32 win,
 	curve->t_us = 0;
 }
 
-/* W_cubic, equation 1, a round trip ahead of the curve's time. */
+/* W_cubic, figure 1, a round trip ahead of the curve's time. */
 static inline u32 mssfrac_curve_at(const struct mssfrac_curve *curve, u32 mss,
 				   u32 rtt_us)
 {
@@ -227,23 +229,32 @@ static inline u32 mssfrac_reno_growth(const struct mssfrac_curve *curve,
  * @srtt8:   8 times the smoothed round trip, us (tcp_sock's srtt_us); not 0
  * @percent: of @win per round trip, at most
  * @ahead:   bytes in flight with that segment and one more; 0: do not look
+ * @seg:     segment size
  *
  * snd_cwnd is @win rounded up, so the kernel would let up to a segment more
  * into the network.  Where the window is full but for a segment, the rate is
  * @win per round trip, and so is what is in flight.  (But for two, in effect:
  * a receiver acknowledges every second one.)  With less in flight it is higher
  * by as much as is missing, and @percent at most.
+ *
+ * That is for windows of few segments, where the rounding is a large part.
+ * From MSSFRAC_PACED_SEGS on the rate rises with the window to @percent: ACKs
+ * clock the segments then.  Beside flows that are clocked by ACKs, one paced
+ * at its bare rate meets a full queue more often than they do.
  */
 static inline u64 mssfrac_pacing_rate(u32 win, u32 ahead, u32 srtt8,
-				      u32 percent)
+				      u32 percent, u32 seg)
 {
 	u64 base = div_u64((u64)win * 8 * 1000000, srtt8);
-	u64 gain = div_u64((u64)percent << 16, 100), need;
+	u64 gain = div_u64((u64)percent << 16, 100), full, need;
 
 	if (base > 1ULL << 42)	/* 4 TB/s; the product below fits 64 bits */
 		base = 1ULL << 42;
 	if (ahead) {
 		need = ahead < win ? div_u64((u64)win << 16, ahead) : 1 << 16;
+		full = div_u64((u64)win << 16, seg) / MSSFRAC_PACED_SEGS;
+		if (need < full)
+			need = full;
 		if (need < gain)
 			gain = need;
 	}

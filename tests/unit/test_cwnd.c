@@ -357,25 +357,35 @@ static bool slow_start(void)
 	       is(win, 12 * MSS);
 }
 
-/* 10.25 segments over 40 ms. */
+/* 6.25 segments over 40 ms, and 9 of them. */
 static bool pacing(void)
 {
-	u32 win = 10 * MSS + MSS / 4, srtt8 = 8 * 40000;
+	u32 win = 6 * MSS + MSS / 4, srtt8 = 8 * 40000;
 	long double rate = win / 0.04L;
 
-	return near("half full", mssfrac_pacing_rate(win, 6 * MSS, srtt8, 120),
+	return near("half full",
+		    mssfrac_pacing_rate(win, 4 * MSS, srtt8, 120, MSS),
 		    1.2L * rate, rate / 1000) &&
-	       near("nine, ten with the next",
-		    mssfrac_pacing_rate(win, 10 * MSS, srtt8, 120),
-		    rate * 10.25L / 10, rate / 1000) &&
-	       near("full", mssfrac_pacing_rate(win, 11 * MSS, srtt8, 120),
+	       near("five, six with the next",
+		    mssfrac_pacing_rate(win, 6 * MSS, srtt8, 120, MSS),
+		    rate * 6.25L / 6, rate / 1000) &&
+	       near("full", mssfrac_pacing_rate(win, 7 * MSS, srtt8, 120, MSS),
 		    rate, rate / 1000) &&
-	       near("overfull", mssfrac_pacing_rate(win, 14 * MSS, srtt8, 120),
+	       near("overfull",
+		    mssfrac_pacing_rate(win, 9 * MSS, srtt8, 120, MSS),
 		    rate, rate / 1000) &&
-	       near("slow start", mssfrac_pacing_rate(win, 0, srtt8, 200),
+	       near("nine segments",
+		    mssfrac_pacing_rate(9 * MSS, 10 * MSS, srtt8, 120, MSS),
+		    9 * MSS / 0.04L * 9 / 8, rate / 1000) &&
+	       near("twenty",
+		    mssfrac_pacing_rate(20 * MSS, 21 * MSS, srtt8, 120, MSS),
+		    20 * MSS / 0.04L * 1.2L, rate / 1000) &&
+	       near("slow start",
+		    mssfrac_pacing_rate(win, 0, srtt8, 200, MSS),
 		    2 * rate, rate / 1000) &&
 	       /* 1 GB in a microsecond, ten times: no overflow. */
-	       is(mssfrac_pacing_rate(MSSFRAC_CWND_MAX, 0, 1, 1000) >> 42, 10);
+	       is(mssfrac_pacing_rate(MSSFRAC_CWND_MAX, 0, 1, 1000, MSS) >> 42,
+		  10);
 }
 
 /*
@@ -406,7 +416,7 @@ static long double paced(u32 win, u32 every)
 			sent += MSS;
 			next = now + MSS / (long double)
 			       mssfrac_pacing_rate(win, (flying + 2) * MSS,
-						   8e6L * trip, 120);
+						   8e6L * trip, 120, MSS);
 			flying++;
 		}
 	}
@@ -417,11 +427,11 @@ static bool pacing_holds_the_fraction(u32 every)
 {
 	u32 segs, part, win;
 
-	for (segs = 4; segs <= 32; segs *= 2)
+	for (segs = 2; segs < MSSFRAC_PACED_SEGS; segs++)
 		for (part = 0; part < 64; part += 9) {
 			win = segs * MSS + part * (MSS / 64);
 			if (!near("bytes per round trip", paced(win, every),
-				  win, win / 64.0L)) {
+				  win, win / 48.0L)) {
 				printf("# window of %u %u/64 segments\n", segs,
 				       part);
 				return false;
