@@ -427,7 +427,7 @@ static bool pacing_holds_the_fraction(u32 every)
 {
 	u32 segs, part, win;
 
-	for (segs = 2; segs < MSSFRAC_PACED_SEGS; segs++)
+	for (segs = 3; segs < MSSFRAC_PACED_SEGS; segs++)
 		for (part = 0; part < 64; part += 9) {
 			win = segs * MSS + part * (MSS / 64);
 			if (!near("bytes per round trip", paced(win, every),
