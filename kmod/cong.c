@@ -4,9 +4,11 @@
  * region) that counts bytes and moves its window in steps of MSS/64.
  *
  * The kernel counts a congestion window in segments.  Here the window is kept
- * in bytes; snd_cwnd is that rounded up to segments, and pacing makes up for
- * the rounding (mssfrac_pacing_rate()): TCP Prague carries its fractional
- * window likewise.  Therefore pacing is switched on; it needs no sch_fq.
+ * in bytes; snd_cwnd is that rounded up to segments.  Where the rounding is a
+ * large part, in windows of few segments, pacing makes up for it
+ * (mssfrac_pacing_rate()): TCP Prague carries its fractional window likewise.
+ * The pacing is TCP's own and needs no sch_fq.
+ *
  * Because bytes are counted, neither the segment size in force (path MTU, or
  * tx.c's smaller segments) nor how the receiver divides its acknowledgements
  * changes the growth; after a change of size the window is as many bytes as
@@ -16,7 +18,8 @@
  * proportional rate reduction, the restart after idle and the validation of
  * an unused window to us; with cong_avoid they stay the kernel's own.  The
  * price: the kernel sets its own pacing rate after cong_avoid, and the one
- * callback between that and sending is min_tso_segs, so the rate is set there.
+ * callback between that and sending is min_tso_segs, so a rate of ours
+ * is set there.
  *
  * The kernel, too, writes snd_cwnd (recovery, timeouts, idle).  sync() notices
  * and takes its value over.
@@ -275,28 +278,36 @@ static void cong_set_state(struct sock *sk, u8 state)
 	hystart_round(tcp_sk(sk), ca);
 }
 
+/*
+ * Small windows are paced, for their fraction.  Larger ones, and slow start,
+ * are clocked by ACKs and their rate is the kernel's, as with cubic: paced
+ * flows meet a full queue at other times than flows clocked by ACKs, and would
+ * not share with them evenly.  sch_fq paces as it does with any other.
+ */
 static void pace(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
 	const struct cong *ca = inet_csk_ca(sk);
-	u32 ahead = 0;
-	int percent;
 	u64 rate;
 
-	/* In recovery, and where the kernel just moved it, its own rate. */
+	/* In recovery, and where the kernel just moved snd_cwnd: its rate. */
 	if (inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder || !tp->srtt_us ||
 	    tcp_snd_cwnd(tp) != ca->cwnd)
 		return;
 
-	if (ca->win < ca->ssthresh / 2)
-		percent = READ_ONCE(ipv4->sysctl_tcp_pacing_ss_ratio);
-	else
-		percent = READ_ONCE(ipv4->sysctl_tcp_pacing_ca_ratio);
-	if (ca->win >= ca->ssthresh)
-		ahead = bytes_of(tcp_packets_in_flight(tp) + 2, ca->seg);
-	rate = mssfrac_pacing_rate(ca->win, ahead, tp->srtt_us, percent,
-				   ca->seg);
+	if (ca->win < ca->ssthresh || ca->cwnd > MSSFRAC_PACED_SEGS) {
+		/* But leave it where SO_MAX_PACING_RATE asked for it. */
+		if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+			cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+				SK_PACING_NONE);
+		return;
+	}
+
+	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	rate = mssfrac_pacing_rate(ca->win,
+				   bytes_of(tcp_packets_in_flight(tp) + 2,
+					    ca->seg), tp->srtt_us,
+				   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_pacing_ca_ratio));
 	WRITE_ONCE(sk->sk_pacing_rate,
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
@@ -319,8 +330,14 @@ static void cong_init(struct sock *sk)
 	ca->bytes_seen = tp->bytes_acked;
 	ca->stamp = tp->tcp_mstamp;
 	hystart_round(tp, ca);
-	/* sch_fq, where it is, paces instead; it says so itself. */
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+}
+
+/* Pacing goes as it came. */
+static void cong_release(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+			SK_PACING_NONE);
 }
 
 static struct tcp_congestion_ops cong_ops __read_mostly = {
@@ -329,6 +346,7 @@ static struct tcp_congestion_ops cong_ops __read_mostly = {
 	.name		= "mssfrac",
 	.owner		= THIS_MODULE,
 	.init		= cong_init,
+	.release	= cong_release,
 	.ssthresh	= cong_ssthresh,
 	.cong_avoid	= cong_avoid,
 	.set_state	= cong_set_state,

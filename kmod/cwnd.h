@@ -39,7 +39,7 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 #define MSSFRAC_CUBE_PER_MILLI	2500000U
 /* ms; 2^20: its cube fits 64 bits, and it is longer than any curve. */
 #define MSSFRAC_TIME_MAX_MS	(1U << 20)
-/* Segments; up to here a full window is paced at its bare rate. */
+/* Segments; a window of up to these is paced, see mssfrac_pacing_rate(). */
 #define MSSFRAC_PACED_SEGS	8
 /* Where no loss is known yet: 1/20 per round trip, as tcp_cubic.c. */
 #define MSSFRAC_BLIND		20
@@ -84,8 +84,7 @@ static inline u32 mssfrac_cwnd_segments(u32 win, u32 seg)
  * that arrived long before it (after a timeout, or behind a hole); of these
  * @limit segments count (L = 2, after a timeout 1, section 2.3) or the
  * @delivered segments that are news, where that is more.  So a stretch ACK
- * counts as the ACKs it stands for; the burst that RFC 3465 fears there is
- * what pacing prevents.
+ * counts as the ACKs it stands for, as in tcp_slow_start().
  */
 static inline u32 mssfrac_bytes_counted(u32 acked, u32 delivered, u32 mss,
 					u32 limit)
@@ -225,40 +224,27 @@ static inline u32 mssfrac_reno_growth(const struct mssfrac_curve *curve,
 }
 
 /*
- * Bytes per second at which to send the next segment.
+ * Bytes per second at which to send the next segment of a small window.
+ * @ahead:   bytes in flight with that segment and one more
  * @srtt8:   8 times the smoothed round trip, us (tcp_sock's srtt_us); not 0
  * @percent: of @win per round trip, at most
- * @ahead:   bytes in flight with that segment and one more; 0: do not look
- * @seg:     segment size
  *
  * snd_cwnd is @win rounded up, so the kernel would let up to a segment more
  * into the network.  Where the window is full but for a segment, the rate is
  * @win per round trip, and so is what is in flight.  (But for two, in effect:
  * a receiver acknowledges every second one.)  With less in flight it is higher
  * by as much as is missing, and @percent at most.
- *
- * That is for windows of few segments, where the rounding is a large part.
- * From MSSFRAC_PACED_SEGS on the rate rises with the window to @percent: ACKs
- * clock the segments then.  Beside flows that are clocked by ACKs, one paced
- * at its bare rate meets a full queue more often than they do.
  */
 static inline u64 mssfrac_pacing_rate(u32 win, u32 ahead, u32 srtt8,
-				      u32 percent, u32 seg)
+				      u32 percent)
 {
 	u64 base = div_u64((u64)win * 8 * 1000000, srtt8);
-	u64 gain = div_u64((u64)percent << 16, 100), full, need;
+	u64 gain = div_u64((u64)percent << 16, 100);
+	u64 need = ahead < win ? div_u64((u64)win << 16, ahead) : 1 << 16;
 
 	if (base > 1ULL << 42)	/* 4 TB/s; the product below fits 64 bits */
 		base = 1ULL << 42;
-	if (ahead) {
-		need = ahead < win ? div_u64((u64)win << 16, ahead) : 1 << 16;
-		full = div_u64((u64)win << 16, seg) / MSSFRAC_PACED_SEGS;
-		if (need < full)
-			need = full;
-		if (need < gain)
-			gain = need;
-	}
-	return base * gain >> 16;
+	return base * (need < gain ? need : gain) >> 16;
 }
 
 #endif /* MSSFRAC_CWND_H */
