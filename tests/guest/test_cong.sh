@@ -22,7 +22,7 @@ sends() {
 	local port=$1 cc=$2 pid
 	shift 2
 	mssab-load --from a --to b --address 10.9.0.2 --port "$port" \
-		--warmup-ms 100 --measure-ms 3000 "$@" >"$TMP/sent" &
+		--warmup-ms 100 --measure-ms 4000 "$@" >"$TMP/sent" &
 	pid=$!
 	wait_for 20 shows "$port" "$cc" || { shown "$port"; return 1; }
 	wait "$pid" && cat "$TMP/sent"
@@ -158,7 +158,7 @@ marked() {
 		--warmup-ms 0 --measure-ms 5000 >"$TMP/sent" &
 	pid=$!
 	wait_for 20 sh -c "ip netns exec a ss -Htin 'dport = 5104' |
-		grep 'mssfrac.*ecnseen.*ssthresh:'" || { shown 5104; return 1; }
+		grep 'ecn mssfrac .*ssthresh:.*delivered_ce:'" || { shown 5104; return 1; }
 	shown 5104
 	wait "$pid"
 }
