@@ -55,8 +55,13 @@ static int __init mssfrac_init(void)
 	err = mssfrac_hook_install();
 	if (err)
 		goto exit_est;
+	err = mssfrac_cong_register();
+	if (err)
+		goto remove_hooks;
 	return 0;
 
+remove_hooks:
+	mssfrac_hook_remove();
 exit_est:
 	mssfrac_est_exit();
 exit_conn:
@@ -68,6 +73,7 @@ unregister_pernet:
 
 static void __exit mssfrac_exit(void)
 {
+	mssfrac_cong_unregister();
 	mssfrac_hook_remove();
 	mssfrac_est_exit();
 	mssfrac_conn_exit();

@@ -274,6 +274,7 @@ static inline void mssfrac_conn_count(const struct sock *sk,
 /* rx.c, tx.c: the two policies.  Socket lock held, any context. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock);
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
+u32 mssfrac_tx_segment(struct sock *sk, u32 stock);
 
 /* est.c: the receiver's own estimate of the sender's segment size. */
 int mssfrac_est_init(void);
@@ -284,5 +285,9 @@ u32 mssfrac_est_mss(const struct sock *sk, const struct mssfrac_conn *conn);
 /* hook.c: diverts the kernel's two functions to the policies. */
 int mssfrac_hook_install(void);
 void mssfrac_hook_remove(void);
+
+/* cong.c: congestion control "mssfrac". */
+int mssfrac_cong_register(void);
+void mssfrac_cong_unregister(void);
 
 #endif /* MSSFRAC_H */

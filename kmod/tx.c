@@ -427,3 +427,16 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	}
 	return seg && seg < stock ? seg : stock;
 }
+
+/* The size mssfrac_tx_mss() gives windows of one MSS and more; decides nothing. */
+u32 mssfrac_tx_segment(struct sock *sk, u32 stock)
+{
+	const struct mssfrac_conn *conn;
+
+	if (!READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
+		return stock;
+	conn = mssfrac_conn_get(sk);
+	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->tx.seg)
+		return stock;
+	return min(conn->tx.seg, stock);
+}

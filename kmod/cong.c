@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Congestion control "mssfrac": CUBIC (RFC 9438, with its Reno-friendly
+ * region) that counts bytes and moves its window in steps of MSS/64.
+ *
+ * The kernel counts a congestion window in segments.  Here the window is kept
+ * in bytes; snd_cwnd is that rounded up to segments.  Where the rounding is a
+ * large part, in windows of few segments, pacing makes up for it
+ * (mssfrac_pacing_rate()): TCP Prague carries its fractional window likewise.
+ * The pacing is TCP's own and needs no sch_fq.
+ *
+ * Because bytes are counted, neither the segment size in force (path MTU, or
+ * tx.c's smaller segments) nor how the receiver divides its acknowledgements
+ * changes the growth; after a change of size the window is as many bytes as
+ * before.
+ *
+ * Why cong_avoid and not cong_control: with cong_control the kernel leaves
+ * proportional rate reduction, the restart after idle and the validation of
+ * an unused window to us; with cong_avoid they stay the kernel's own.  The
+ * price: the kernel sets its own pacing rate after cong_avoid, and the one
+ * callback between that and sending is min_tso_segs, so a rate of ours
+ * is set there.
+ *
+ * The kernel, too, writes snd_cwnd (recovery, timeouts, idle).  sync() notices
+ * and takes its value over.
+ *
+ * Below two segments the window only goes as the kernel's does (after a
+ * timeout).  Every callback runs under the socket lock.
+ */
+#include <linux/module.h>
+#include <net/tcp.h>
+
+#include "cwnd.h"
+#include "mssfrac.h"
+#include "window.h"
+
+/* Segments one ACK may count for, RFC 3465 section 2; in Loss: section 2.3. */
+#define LIMIT		2
+#define LIMIT_LOSS	1
+/*
+ * Leave slow start when a round trip's shortest of 8 samples exceeds the
+ * shortest ever by 1/8, between 4 and 16 ms: RFC 9406 section 4.2, and what
+ * tcp_cubic.c does (HYSTART_DELAY).
+ */
+#define HYSTART_SAMPLES	8
+#define HYSTART_SHIFT	3
+#define HYSTART_MIN_US	(4 * USEC_PER_MSEC)
+#define HYSTART_MAX_US	(16 * USEC_PER_MSEC)
+#define HYSTART_LOW	16	/* segments; not below */
+
+struct cong {
+	u32 win;		/* bytes; the window */
+	u32 seg;		/* bytes; segment size snd_cwnd was set for */
+	u32 cwnd;		/* segments; snd_cwnd as set here */
+	u32 ssthresh;		/* bytes; U32_MAX: none yet */
+	u32 ssthresh_segs;	/* segments; snd_ssthresh as set here */
+	u32 credit;		/* bytes acknowledged towards the next step */
+	u32 est_credit;		/* the same, of curve.w_est */
+	u32 bytes_seen;		/* bytes_acked, low half, at the last ACK */
+	u32 acked;		/* bytes this ACK acknowledged */
+	u32 stamp;		/* us, tcp_mstamp; curve.t_us counts up to it */
+	u32 min_rtt_us;		/* 0: no sample yet */
+	struct mssfrac_curve curve;
+	struct mssfrac_curve undo_curve;	/* before the last reduction */
+	u32 undo_win;
+	u32 round_end;		/* HyStart: sequence that ends the round trip */
+	u32 round_rtt_us;	/* shortest of its samples */
+	u8 samples;
+	u8 hystart_done;
+};
+
+static void set_window(struct sock *sk, struct cong *ca)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	ca->win = min(ca->win, MSSFRAC_CWND_MAX);
+	ca->cwnd = mssfrac_cwnd_segments(ca->win, ca->seg);
+	if (ca->cwnd > tp->snd_cwnd_clamp) {
+		ca->cwnd = tp->snd_cwnd_clamp;
+		ca->win = min_t(u64, ca->win, (u64)ca->cwnd * ca->seg);
+	}
+	tcp_snd_cwnd_set(tp, ca->cwnd);
+}
+
+static u32 bytes_of(u32 segs, u32 seg)
+{
+	return min_t(u64, (u64)segs * seg, MSSFRAC_CWND_MAX);
+}
+
+/* Take over what changed since the last call: segment size, snd_cwnd, ... */
+static void sync(struct sock *sk, struct cong *ca)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 seg = max(mssfrac_tx_segment(sk, tp->mss_cache), 1U);
+
+	if (tp->snd_ssthresh != ca->ssthresh_segs) {
+		ca->ssthresh_segs = tp->snd_ssthresh;
+		ca->ssthresh = tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH ?
+			       U32_MAX : bytes_of(tp->snd_ssthresh, seg);
+	} else if (seg != ca->seg && ca->ssthresh != U32_MAX) {
+		/* As many bytes as before, in other segments. */
+		ca->ssthresh_segs = mssfrac_cwnd_segments(ca->ssthresh, seg);
+		tp->snd_ssthresh = ca->ssthresh_segs;
+	}
+
+	if (tcp_snd_cwnd(tp) != ca->cwnd) {
+		/* The end of a recovery: the kernel has only the rounded one. */
+		if (tcp_snd_cwnd(tp) == tp->snd_ssthresh)
+			ca->win = ca->ssthresh;
+		else
+			ca->win = bytes_of(tcp_snd_cwnd(tp), seg);
+		ca->cwnd = tcp_snd_cwnd(tp);
+		/* Reno's estimate is of a window that was in use. */
+		if (ca->curve.w_est > ca->win)
+			ca->curve.w_est = ca->win;
+	}
+	if (seg != ca->seg) {
+		ca->seg = seg;
+		set_window(sk, ca);
+	}
+}
+
+static void hystart_round(const struct tcp_sock *tp, struct cong *ca)
+{
+	ca->round_end = tp->snd_nxt;
+	ca->round_rtt_us = U32_MAX;
+	ca->samples = 0;
+}
+
+static void hystart(struct sock *sk, struct cong *ca, u32 rtt_us)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (after(tp->snd_una, ca->round_end))
+		hystart_round(tp, ca);
+	if (tcp_snd_cwnd(tp) < HYSTART_LOW)
+		return;
+
+	ca->round_rtt_us = min(ca->round_rtt_us, rtt_us);
+	if (ca->samples < HYSTART_SAMPLES) {
+		ca->samples++;
+		return;
+	}
+	if (ca->round_rtt_us > ca->min_rtt_us +
+			       clamp_t(u32, ca->min_rtt_us >> HYSTART_SHIFT,
+				       HYSTART_MIN_US, HYSTART_MAX_US)) {
+		ca->hystart_done = 1;
+		sync(sk, ca);
+		ca->ssthresh = ca->win;
+		ca->ssthresh_segs = ca->cwnd;
+		tp->snd_ssthresh = ca->cwnd;
+	}
+}
+
+/* Every ACK that advances comes here, before cong_avoid, in any state. */
+static void cong_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct cong *ca = inet_csk_ca(sk);
+	u32 rtt_us;
+
+	ca->acked = (u32)tp->bytes_acked - ca->bytes_seen;
+	ca->bytes_seen = tp->bytes_acked;
+
+	if (sample->rtt_us < 0)
+		return;
+	rtt_us = max(sample->rtt_us, 1);
+	if (!ca->min_rtt_us || rtt_us < ca->min_rtt_us)
+		ca->min_rtt_us = rtt_us;
+	if (!ca->hystart_done && tcp_in_slow_start(tp))
+		hystart(sk, ca, rtt_us);
+}
+
+/*
+ * Does the window hold the sender back?  The kernel asks whether snd_cwnd is
+ * full; where pacing keeps the rounded-up segment out, the window is full
+ * when no whole segment more fits.
+ */
+static bool limited(const struct sock *sk, const struct cong *ca)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tcp_is_cwnd_limited(sk) ||
+	       (ca->win >= ca->ssthresh &&
+		tp->max_packets_out >= ca->win / ca->seg);
+}
+
+static void cong_avoid(struct sock *sk, u32 ack, u32 delivered)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct cong *ca = inet_csk_ca(sk);
+	struct mssfrac_curve *curve = &ca->curve;
+	u32 passed_us = (u32)tp->tcp_mstamp - ca->stamp;
+	u32 mss = max(tp->mss_cache, 1U);
+	u32 step = mssfrac_step(mss, MSSFRAC_CWND_FRAC);
+	bool loss = inet_csk(sk)->icsk_ca_state == TCP_CA_Loss;
+	u32 acked, need;
+
+	acked = mssfrac_bytes_counted(ca->acked, delivered, mss,
+				      loss ? LIMIT_LOSS : LIMIT);
+	ca->acked = 0;
+	ca->stamp = tp->tcp_mstamp;
+	sync(sk, ca);
+	if (!limited(sk, ca))
+		return;
+
+	if (ca->win < ca->ssthresh) {
+		acked = mssfrac_slow_start(&ca->win, acked, ca->ssthresh);
+		set_window(sk, ca);
+		if (!acked)
+			return;
+	}
+
+	/*
+	 * The curve's time stands still while something else is the limit, or
+	 * the sender idle (RFC 9438 section 5.8): between two ACKs of a busy
+	 * sender there is no more than a round trip.
+	 */
+	if (!curve->w_est)
+		mssfrac_curve_begin(curve, ca->win, mss);
+	else
+		curve->t_us = min(curve->t_us + min(passed_us, tp->srtt_us >> 3),
+				  MSSFRAC_TIME_MAX_MS * 1000);
+
+	need = mssfrac_bytes_per_step(ca->win, mssfrac_reno_growth(curve, mss),
+				      step);
+	curve->w_est += step * mssfrac_buy_steps(&ca->est_credit, acked, need);
+	curve->w_est = min(curve->w_est, MSSFRAC_CWND_MAX);
+
+	need = mssfrac_bytes_per_step(ca->win,
+				      mssfrac_growth(curve, ca->win, mss,
+						     ca->min_rtt_us), step);
+	ca->win += step * mssfrac_buy_steps(&ca->credit, acked, need);
+	set_window(sk, ca);
+}
+
+/* Loss or ECN: called once per event, before the kernel reduces snd_cwnd. */
+static u32 cong_ssthresh(struct sock *sk)
+{
+	struct cong *ca = inet_csk_ca(sk);
+
+	sync(sk, ca);
+	ca->undo_win = ca->win;
+	ca->undo_curve = ca->curve;
+	mssfrac_curve_end(&ca->curve, ca->win);
+	ca->credit = 0;
+	ca->est_credit = 0;
+	ca->ssthresh = mssfrac_reduced(ca->win, ca->seg);
+	ca->ssthresh_segs = mssfrac_cwnd_segments(ca->ssthresh, ca->seg);
+	return ca->ssthresh_segs;
+}
+
+/* The reduction was spurious: RFC 9438 section 4.9 restores all of it. */
+static u32 cong_undo(struct sock *sk)
+{
+	struct cong *ca = inet_csk_ca(sk);
+
+	sync(sk, ca);
+	if (ca->undo_win > ca->win) {
+		ca->win = ca->undo_win;
+		ca->curve = ca->undo_curve;
+	}
+	set_window(sk, ca);
+	return ca->cwnd;
+}
+
+static void cong_set_state(struct sock *sk, u8 state)
+{
+	struct cong *ca = inet_csk_ca(sk);
+
+	if (state != TCP_CA_Loss)
+		return;
+	/* After a timeout nothing is known of the path (section 4.8). */
+	memset(&ca->curve, 0, sizeof(ca->curve));
+	ca->credit = 0;
+	ca->est_credit = 0;
+	ca->hystart_done = 0;
+	hystart_round(tcp_sk(sk), ca);
+}
+
+/*
+ * Small windows are paced, for their fraction.  Larger ones, and slow start,
+ * are clocked by ACKs and their rate is the kernel's, as with cubic: paced
+ * flows meet a full queue at other times than flows clocked by ACKs, and would
+ * not share with them evenly.  sch_fq paces as it does with any other.
+ */
+static void pace(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct cong *ca = inet_csk_ca(sk);
+	u64 rate;
+
+	/* In recovery, and where the kernel just moved snd_cwnd: its rate. */
+	if (inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder || !tp->srtt_us ||
+	    tcp_snd_cwnd(tp) != ca->cwnd)
+		return;
+
+	if (ca->win < ca->ssthresh || ca->cwnd > MSSFRAC_PACED_SEGS) {
+		/* But leave it where SO_MAX_PACING_RATE asked for it. */
+		if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+			cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+				SK_PACING_NONE);
+		return;
+	}
+
+	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	rate = mssfrac_pacing_rate(ca->win,
+				   bytes_of(tcp_packets_in_flight(tp) + 2,
+					    ca->seg), tp->srtt_us,
+				   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_pacing_ca_ratio));
+	WRITE_ONCE(sk->sk_pacing_rate,
+		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+
+/* Asked before each burst is sent; the answer is the kernel's default. */
+static u32 cong_min_tso_segs(struct sock *sk)
+{
+	pace(sk);
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
+}
+
+/* At the handshake's end, or in mid-life by setsockopt: sync() does the rest. */
+static void cong_init(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct cong *ca = inet_csk_ca(sk);
+
+	memset(ca, 0, sizeof(*ca));
+	ca->ssthresh = U32_MAX;
+	ca->bytes_seen = tp->bytes_acked;
+	ca->stamp = tp->tcp_mstamp;
+	hystart_round(tp, ca);
+}
+
+/* Pacing goes as it came. */
+static void cong_release(struct sock *sk)
+{
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+			SK_PACING_NONE);
+}
+
+static struct tcp_congestion_ops cong_ops __read_mostly = {
+	/* Reno-friendly and loss-based: as fit for everybody as cubic. */
+	.flags		= TCP_CONG_NON_RESTRICTED,
+	.name		= "mssfrac",
+	.owner		= THIS_MODULE,
+	.init		= cong_init,
+	.release	= cong_release,
+	.ssthresh	= cong_ssthresh,
+	.cong_avoid	= cong_avoid,
+	.set_state	= cong_set_state,
+	.undo_cwnd	= cong_undo,
+	.pkts_acked	= cong_pkts_acked,
+	.min_tso_segs	= cong_min_tso_segs,
+};
+
+int mssfrac_cong_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct cong) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&cong_ops);
+}
+
+/* Nobody uses it any more: each socket held the module. */
+void mssfrac_cong_unregister(void)
+{
+	tcp_unregister_congestion_control(&cong_ops);
+}

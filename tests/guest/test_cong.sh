@@ -1,0 +1,185 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Congestion control mssfrac as a user meets it: chosen in every way there is,
+# shown, allowed and refused, switched, kept while in use, and gone after.
+# Shares and rates are judged in the deterministic guest (det_cong.sh).
+. "$(dirname "$0")/../lib.sh"
+plan 13
+
+LOAD=$TOP/scripts/load
+strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
+export MODULE=$TMP/mssfrac.ko
+cc_of() { ip netns exec "$1" sysctl -n net.ipv4.tcp_congestion_control; }
+set_cc() { ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control="$2"; }
+available() { sysctl -n net.ipv4.tcp_available_congestion_control; }
+allowed() { sysctl -n net.ipv4.tcp_allowed_congestion_control; }
+
+# shown PORT: the line of ss -ti for the sender towards this port
+shown() { ip netns exec a ss -Htin state established "dport = $1"; }
+shows() { shown "$1" | grep -q -w "$2"; }
+# sends PORT CC ARGUMENT...: ss shows that congestion control meanwhile
+sends() {
+	local port=$1 cc=$2 pid
+	shift 2
+	mssab-load --from a --to b --address 10.9.0.2 --port "$port" \
+		--warmup-ms 100 --measure-ms 4000 "$@" >"$TMP/sent" &
+	pid=$!
+	wait_for 20 shows "$port" "$cc" || { shown "$port"; return 1; }
+	wait "$pid" && cat "$TMP/sent"
+}
+
+pair a b 1500
+tc -n a qdisc add dev va root netem delay 2ms limit 1000
+unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+defer unload
+before=$(available)
+
+# --- There, and chosen --------------------------------------------------------
+
+listed() {
+	"$LOAD" && grep -w mssfrac <<<"$(available)" &&
+		grep -w mssfrac <<<"$(allowed)"
+}
+check "loading makes it available and allowed to all" listed
+unchosen() { is "$(cc_of a)" "$(sysctl -n net.ipv4.tcp_congestion_control)" &&
+	! grep mssfrac <<<"$(cc_of a)"; }
+check "loading does not choose it" unchosen
+
+check "setsockopt chooses it, ss -ti shows it" sends 5100 mssfrac --cc mssfrac
+
+by_sysctl() {
+	set_cc a mssfrac && is "$(cc_of b)" "$(sysctl -n \
+		net.ipv4.tcp_congestion_control)" && sends 5101 mssfrac
+}
+check "sysctl chooses it, for one namespace" by_sysctl
+
+# The module stays as long as a namespace's default, or a socket, needs it.
+held() {
+	! rmmod mssfrac 2>"$TMP/err" && grep "in use" "$TMP/err" &&
+		! "$LOAD" --unload 2>"$TMP/err" && grep "in use" "$TMP/err"
+}
+check "a namespace's default keeps the module" held
+set_cc a cubic
+
+held_by_socket() {
+	local pid
+	mssab-load --from a --to b --address 10.9.0.2 --port 5102 --cc mssfrac \
+		--warmup-ms 0 --measure-ms 6000 >"$TMP/sent" &
+	pid=$!
+	wait_for 20 shows 5102 mssfrac && held || return 1
+	wait "$pid"
+}
+check "a socket keeps the module" held_by_socket
+
+by_route() {
+	ip -n a route replace 10.9.0.0/24 dev va congctl mssfrac &&
+		sends 5103 mssfrac &&
+		ip -n a route replace 10.9.0.0/24 dev va
+}
+check "a route chooses it" by_route
+
+# --- Who may ------------------------------------------------------------------
+
+# try: set it as nobody; prints ok or the errno's name
+try() {
+	setpriv --reuid 65534 --clear-groups /usr/bin/python3 -c '
+import errno, socket
+s = socket.socket()
+try:
+    s.setsockopt(socket.IPPROTO_TCP, 13, b"mssfrac")
+    print("ok", s.getsockopt(socket.IPPROTO_TCP, 13, 16).rstrip(b"\0").decode())
+except OSError as e:
+    print(errno.errorcode[e.errno])'
+}
+nobody() {
+	local was
+	was=$(allowed)
+	is "$(try)" "ok mssfrac" &&
+		sysctl -qw net.ipv4.tcp_allowed_congestion_control="reno cubic" &&
+		is "$(try)" EPERM &&
+		sysctl -qw net.ipv4.tcp_allowed_congestion_control="$was" &&
+		is "$(try)" "ok mssfrac"
+}
+check "users may, unless tcp_allowed_congestion_control says no" nobody
+
+# --- What it must survive -------------------------------------------------------
+
+# Every byte, through loss, duplication and reordering, while the congestion
+# control changes in mid-life; over IPv4 and IPv6.
+cat >"$TMP/switch.py" <<'PY'
+import ctypes, os, socket, sys, threading
+libc = ctypes.CDLL(None)
+def enter(ns):
+    assert not libc.setns(os.open(f"/run/netns/{ns}", 0), 0x40000000)
+family, address = {"4": (socket.AF_INET, "10.9.0.2"),
+                   "6": (socket.AF_INET6, "fd09::2")}[sys.argv[1]]
+data = b"".join(n.to_bytes(4, "big") for n in range(300000))
+enter("b")
+server = socket.socket(family)
+server.bind((address, 5200)); server.listen()
+enter("a")
+client = socket.socket(family)
+client.connect((address, 5200))
+peer, _ = server.accept()
+def send():
+    names = [b"mssfrac", b"cubic", b"mssfrac", b"reno", b"mssfrac", b"mssfrac"]
+    for part, name in enumerate(names):
+        client.setsockopt(socket.IPPROTO_TCP, 13, name)
+        client.sendall(data[part * 200000:(part + 1) * 200000])
+    client.shutdown(socket.SHUT_WR)
+thread = threading.Thread(target=send)
+thread.start()
+got = b""
+while chunk := peer.recv(65536):
+    got += chunk
+thread.join()
+print(len(got), "bytes")
+sys.exit(got != data)
+PY
+retransmitted() { ip netns exec a awk '/^Tcp:/ { n = $13 } END { print n }' \
+	/proc/net/snmp; }
+switches() {
+	local was
+	was=$(retransmitted)
+	tc -n a qdisc replace dev va root netem delay 2ms 1ms loss 2% \
+		duplicate 1% limit 1000
+	/usr/bin/python3 "$TMP/switch.py" "$1" && [ "$(retransmitted)" -gt "$was" ]
+}
+check "loss, reordering and a change in mid-life lose no byte" switches 4
+check "nor over IPv6" switches 6
+
+# ECN: marks instead of losses must lower the window as losses do.
+marked() {
+	local pid
+	ip netns exec a sysctl -qw net.ipv4.tcp_ecn=1
+	ip netns exec b sysctl -qw net.ipv4.tcp_ecn=1
+	tc -n a qdisc replace dev va root netem delay 2ms loss 2% ecn limit 1000
+	mssab-load --from a --to b --address 10.9.0.2 --port 5104 --cc mssfrac \
+		--warmup-ms 0 --measure-ms 5000 >"$TMP/sent" &
+	pid=$!
+	wait_for 20 sh -c "ip netns exec a ss -Htin 'dport = 5104' |
+		grep 'ecn mssfrac .*ssthresh:.*delivered_ce:'" || { shown 5104; return 1; }
+	shown 5104
+	wait "$pid"
+}
+check "ECN marks end slow start" marked
+
+# With smaller segments by tx_frac at the same time.
+with_policy() {
+	tc -n a qdisc replace dev va root netem delay 2ms limit 1000
+	ip netns exec a sysctl -qw net.mssfrac.tx_frac=64 &&
+		sends 5105 mssfrac --cc mssfrac --rcvbuf 16000
+}
+check "goes with tx_frac" with_policy
+
+# --- The end --------------------------------------------------------------------
+
+gone() {
+	local i
+	rmmod mssfrac && is "$(available)" "$before" || return 1
+	for i in 1 2 3; do
+		insmod "$MODULE" && rmmod mssfrac || return 1
+	done
+	is "$(available)" "$before"
+}
+check "unloads once nobody uses it, and leaves nothing" gone
