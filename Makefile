@@ -42,6 +42,12 @@ build/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $<
 
+pattern: build/tests/pattern-load ## build the load of the stress tests
+
+build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
+
 docs: tools			## build the manual pages
 	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
 
@@ -56,6 +62,11 @@ demo:				## show it all in a guest running KERNEL=
 check:				## run all tests on every kernel of KERNELS
 	@scripts/setup build guest $(TESTED) check
 	@tests/run
+
+check-debug:			## module tests and stress on a debug kernel
+	@scripts/setup build guest check debug
+	@scripts/debug-kernel
+	@tests/run --kernel debug --only '^guest-debug-'
 
 check-unit:			## run the tests that need no guest
 	@scripts/setup build check
@@ -89,5 +100,6 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab docs tools demo check check-unit \
-	shell bench-window load unload install uninstall clean help
+.PHONY: all module kmod pathprof mssab pattern docs tools demo check \
+	check-debug check-unit shell bench-window load unload install \
+	uninstall clean help

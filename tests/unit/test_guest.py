@@ -124,6 +124,24 @@ def test_path_that_virtme_refuses(tmp_path):
     assert end.value.code == 3
 
 
+@pytest.mark.parametrize("version, mode, kvm, one_thread", [
+    ((7, 2), "fast", False, True),
+    ((8, 0), "fast", False, True),
+    ((8, 1), "fast", False, False),
+    ((10, 0), "fast", False, False),
+    ((7, 2), "fast", True, False),
+    ((7, 2), "deterministic", False, False),  # is one thread anyway
+])
+def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
+                                         one_thread):
+    guest = load()
+    monkeypatch.setattr(guest, "emulator_version", lambda: version)
+    args = argparse.Namespace(mode=mode, kvm=kvm, memory="1G", cpus=2, seed=1,
+                              rwdir=[])
+    command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
+    assert ("thread=single" in " ".join(command)) == one_thread
+
+
 def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
     guest = load()
     monkeypatch.setattr(guest, "BUILD", tmp_path)

@@ -166,3 +166,21 @@ def test_pytest_without_results(tmp_path):
     run = load_runner()
     cases = run.pytest_cases(tmp_path / "none.xml", 3)
     assert [case.outcome for case in cases] == [FAILED]
+
+
+def test_debug_kernel_runs_module_tests_only():
+    run = load_runner()
+    names = {path.name for path in run.guest_scripts(run.DEBUG, "fast")}
+    assert {"test_module.sh", "test_stress.sh"} <= names
+    assert not any(name.startswith("test_pathprof") for name in names)
+    assert not run.guest_scripts(run.DEBUG, "deterministic")
+    assert run.DEBUG not in run.kernels()
+
+
+def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
+    """Nothing is built behind one's back: it says so and ends."""
+    run = load_runner()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        run.image_of(run.DEBUG)
+    assert end.value.code == 1

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the two halves of pattern-load share: flow.c knows sockets and bytes,
+ * pattern-load.c the loop over all flows and the command line.
+ */
+#ifndef PATTERN_LOAD_H
+#define PATTERN_LOAD_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EXIT_USAGE	2
+#define MSEC		1000000ULL	/* in ns */
+#define SEC		1000000000ULL
+
+#define MAX_FLOWS	1024
+#define MAX_ADDRESSES	2
+
+/* Faults of our own, to see them found, begin behind this position. */
+#define PLANT_AT	50000
+
+enum plant { NOTHING, CORRUPT, LOSE, STALL };
+
+struct options {
+	const char *from, *to;	/* namespaces; NULL: the current one */
+	const char *address[MAX_ADDRESSES];
+	int addresses;
+	int flows, port;
+	uint64_t seed, seconds;
+	bool faults;		/* the kernel's allocations fail now and then */
+	enum plant plant;
+};
+
+extern struct options opt;
+
+/* One direction of a connection: bytes sent by one end, read by the other. */
+struct way {
+	uint64_t start;		/* position in the pattern */
+	uint64_t length, sent, got;
+	uint64_t idle;		/* ns without progress, see pattern-load.c */
+	uint64_t paused_until;	/* the reader reads nothing before */
+	bool shut, ended;
+};
+
+enum { CLIENT, SERVER };
+
+struct flow {
+	unsigned int id;	/* of the connection */
+	uint64_t random;
+	int address;
+	in_port_t port;		/* of the client */
+	int fd[2];		/* CLIENT, SERVER; -1: none */
+	struct way way[2];	/* sent by CLIENT, sent by SERVER */
+	uint64_t idle;		/* while it connects */
+	bool zerocopy, corked, moved;
+};
+
+struct totals {
+	uint64_t connections, bytes, zerocopy, retried, longest_idle;
+};
+
+extern struct totals total;
+extern struct flow flows[MAX_FLOWS];
+extern int listener[MAX_ADDRESSES];
+
+void make_pattern(void);
+int listen_socket(int n);
+
+/* False if the kernel has no memory or port for it now: try again later. */
+bool open_flow(struct flow *f);
+void accept_one(int address);
+void close_flow(struct flow *f);
+
+void send_some(struct flow *f, int end);
+/* Read at @end what the other end sent. */
+void read_some(struct flow *f, int end, uint64_t t);
+bool way_done(const struct way *w);
+void zerocopy_completions(int fd);
+
+/* Show both ends of a connection and end the program. */
+void __attribute__((format(printf, 2, 3), noreturn))
+fail(const struct flow *f, const char *format, ...);
+
+#endif /* PATTERN_LOAD_H */
