@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Which root a kernel needs, when one is made anew, and from which package
-# sources: those of the machine, played by a stub of apt-get.
+# sources: those of the machine, played by a stub of apt-get.  And that the
+# page lists the kernels that KERNELS lists.
 set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -48,7 +49,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..12"
+echo "1..13"
 expect "no word" 2 "usage:*"
 expect "an unknown word" 2 "usage:*" mkae
 expect "a kernel of the machine's own release needs none" 0 "" of 6.1
@@ -73,4 +74,16 @@ expect "not in a tree that moved" 1 "" ready forky
 mkdir "$root$tmp/tree"
 sed -i 's/^7.3 i h-7.3/7.3 i h-7.4/' "$tmp/tree/KERNELS"
 expect "not when KERNELS changed" 1 "" ready forky
+
+listed=$(awk '/^[0-9]/ { print $1, $NF }' "$top/KERNELS")
+shown=$(sed -n 's/^\([0-9][0-9.]*\)  .*``make \(.*\)``$/\1 \2/p' \
+	"$top/Documentation/kernels.rst")
+n=$((n + 1))
+if [ "$listed" ] && [ "$listed" = "$shown" ]; then
+	echo "ok $n kernels.rst shows what KERNELS lists"
+else
+	diff <(echo "$listed") <(echo "$shown") | sed 's/^/# /'
+	echo "not ok $n kernels.rst shows what KERNELS lists"
+	bad=1
+fi
 exit $bad
