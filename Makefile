@@ -8,7 +8,8 @@ DESTDIR ?=
 TOP     := $(CURDIR)
 RELEASE := $(shell uname -r)
 JOBS    := $(shell nproc)
-TESTED  := $(shell sed -n 's/^\([0-9][^ ]*\).*/\1/p' KERNELS)
+TESTED  := $(shell awk '/^[0-9]/ && $$NF == "check" { print $$1 }' KERNELS)
+ALL     := $(shell awk '/^[0-9]/ { print $$1 }' KERNELS)
 
 CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
 
@@ -59,7 +60,7 @@ demo:				## show it all in a guest running KERNEL=
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/demo --kernel $(KERNEL)
 
-check:				## run all tests on every kernel of KERNELS
+check:				## run all tests on Debian 12's kernels
 	@scripts/setup build guest $(TESTED) check
 	@tests/run
 
@@ -67,6 +68,10 @@ check-debug:			## module tests and stress on a debug kernel
 	@scripts/setup build guest check debug
 	@scripts/debug-kernel
 	@tests/run --kernel debug --only '^guest-debug-'
+
+check-all:			## the same on every kernel of KERNELS, and DKMS
+	@scripts/setup build guest $(ALL) check roots
+	@tests/run --all
 
 check-unit:			## run the tests that need no guest
 	@scripts/setup build check
@@ -94,12 +99,18 @@ install: all			## install to PREFIX= (/usr/local)
 uninstall:			## remove what install put there
 	@scripts/install --remove $(PREFIX) $(DESTDIR)
 
+dkms: tools			## have DKMS build it for each new kernel
+	@scripts/dkms
+
+undkms:				## take it out of DKMS again
+	@scripts/dkms --remove
+
 clean:				## remove what was built; keep guest kernels
-	@rm -rf $(filter-out build/kernels build/venv,$(wildcard build/*))
+	@rm -rf $(filter-out build/kernels build/roots build/venv,$(wildcard build/*))
 
 help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
-	check-debug check-unit shell bench-window load unload install \
-	uninstall clean help
+	check-all check-debug check-unit shell bench-window load unload dkms \
+	undkms install uninstall clean help

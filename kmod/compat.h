@@ -24,11 +24,11 @@
 #endif
 
 /*
- * 6.12, commit 6ac8dd2ce0b7 ("sysctl: Remove check for sentinel element"):
- * tables are sized by a count, no longer ended by an empty entry.  An empty
- * entry after the count does no harm.  The function with the count is there
- * from 6.6, commit 95d4977876ba ("sysctl: Add size to register_net_sysctl").
- * Goes when the minimum is 6.6.
+ * 6.6, commit 95d4977876d6 ("sysctl: Add size to register_net_sysctl
+ * function"): tables come with a count.  Before 6.11, commit d7a76ec87195
+ * ("sysctl: Remove check for sentinel element in ctl_table arrays"), an empty
+ * entry ends them all the same; after the count it does no harm.  Goes when
+ * the minimum is 6.6.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)	\
@@ -46,8 +46,8 @@
 #endif
 
 /*
- * 6.2, commit 94d095ffa0e1 ("ftrace: abstract DYNAMIC_FTRACE_WITH_ARGS
- * accesses") renamed the setter.  Goes when the minimum is 6.2.
+ * 6.2, commit 0ef86097f127 ("ftrace: rename ftrace_instruction_pointer_set()
+ * -> ftrace_regs_set_instruction_pointer()").  Goes when the minimum is 6.2.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define ftrace_regs_set_instruction_pointer(fregs, ip)	\

@@ -11,6 +11,11 @@ case $(uname -r) in
 rtt 10 rcvbuf 70000 ws on;1.30
 rtt 10 rcvbuf 70000 ws off;1.30
 loopback SO_RCVBUF 8192;100" ;;
+# Stock settles at larger windows there than on 6.12: less is left to gain.
+7.*) cells="rtt 10 rcvbuf 47104 ws on;0.99
+rtt 10 rcvbuf 66000 ws on;1.10
+rtt 10 rcvbuf 140000 ws off;0.99
+loopback SO_RCVBUF 8192;100" ;;
 *) cells="rtt 10 rcvbuf 47104 ws on;1.60
 rtt 10 rcvbuf 66000 ws on;1.25
 rtt 10 rcvbuf 140000 ws off;0.99

@@ -152,3 +152,40 @@ def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
     script = guest.run(args, Path("vmlinuz-6.1"))
     assert shlex.join(args.command) in script
     assert not list(tmp_path.glob("guest/*"))  # nothing stays behind
+
+
+def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
+    """An image in build/roots boots on that root, and still sees the tree;
+    any other boots on the host's root."""
+    guest = load()
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
+    args = argparse.Namespace(mode="fast", memory="1G", cpus=2, kvm=False,
+                              rwdir=[tmp_path], seed=1)
+    root = tmp_path / "roots/trixie"
+    image = root / "boot/vmlinuz-7.3.4+deb13-amd64"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    assert guest.find_kernel("7.3") == image
+    words = guest.vng_command(args, image, tmp_path)
+    assert words[words.index("--root") + 1] == str(root)
+    assert f"{guest.TOP}={guest.TOP}" in words
+    assert f"{tmp_path}={tmp_path}" in words
+    words = guest.vng_command(args, Path("/boot/vmlinuz-6.1"), tmp_path)
+    assert "--root" not in words and str(tmp_path) in words
+
+
+def test_staged_tools_are_of_the_root(tmp_path, monkeypatch):
+    """Programs and libraries are asked for where they will run."""
+    guest = load()
+    fake = tmp_path / "root"
+    fake.write_text("#!/bin/sh\n"
+                    "[ \"$1 $2 $3\" = 'run trixie --' ] || exit\n"
+                    "echo /usr/bin/ip\n"
+                    "echo '\tlibc.so.6 => /usr/lib/libc.so.6 (0x7f)'\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(guest, "ROOT", fake)
+    assert guest.staged_files(Path("/x/trixie")) == (
+        ["/usr/bin/ip"], ["/usr/lib/libc.so.6"])
+    tools, libraries = guest.staged_files()
+    assert any(tool.endswith("/ip") for tool in tools)
+    assert any("libc.so" in library for library in libraries)

@@ -184,3 +184,18 @@ def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as end:
         run.image_of(run.DEBUG)
     assert end.value.code == 1
+
+
+def test_what_each_command_runs(tmp_path, monkeypatch):
+    """check takes its own kernels, check-all takes them all, and DKMS."""
+    run = load_runner()
+    monkeypatch.setattr(run, "TOP", tmp_path)
+    (tmp_path / "KERNELS").write_text(
+        "# series image headers suite tested by\n"
+        "6.1  i h bookworm check\n7.2  i h trixie-backports check-all\n")
+    assert run.kernels("check") == ["6.1"]
+    assert run.kernels() == ["6.1", "7.2"]
+    monkeypatch.setattr(run, "dkms_ring", lambda: [("dkms/bookworm", None)])
+    assert "dkms/bookworm" not in run.names(["6.1"], False)
+    assert "dkms/bookworm" in run.names(["6.1", "7.2"], True)
+    assert "build/kmod-7.2" in run.names(["6.1", "7.2"], True)

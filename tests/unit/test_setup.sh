@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/bin" "$tmp/tree" "$tmp/tree/scripts"
-cp "$top/scripts/setup" "$tmp/tree/scripts/"
+cp "$top"/scripts/{setup,root} "$tmp/tree/scripts/"
 cp "$top/KERNELS" "$tmp/tree/"
 n=0
 bad=0
@@ -52,7 +52,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..11"
+echo "1..12"
 
 machine
 expect "no part named" 2 "usage:"
@@ -62,6 +62,9 @@ expect "a kernel without its part" 2 "put guest before 6.1" 6.1
 expect "--check names what is missing" 3 \
 	"missing: gcc, .*guest kernel 6.1; run scripts/setup build guest 6.1" \
 	--check build guest 6.1
+expect "--check names a later kernel's root" 3 \
+	"missing: .*mmdebstrap.*, root of trixie; run scripts/setup guest 7.2" \
+	--check guest 7.2
 expect "neither root nor sudo" 3 "needs root or sudo" build
 
 stub sudo 'echo "sudo was asked for $3" >&2; exit 1'
