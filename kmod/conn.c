@@ -112,21 +112,29 @@ static struct mssfrac_conn *conn_new(struct sock *sk)
 }
 
 /*
+ * Others own the window or segment size of @sk: MPTCP, upper-layer protocols
+ * such as kTLS, repair mode, path MTU probing.
+ */
+static bool left_alone(const struct sock *sk)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	return sk_is_mptcp(sk) || icsk->icsk_ulp_ops || tcp_sk(sk)->repair ||
+	       icsk->icsk_mtup.enabled;
+}
+
+/*
  * The state of @sk; NULL if it is not ours to treat or memory is short, which
- * means stock behaviour.  Sockets whose window or segment size others own are
- * left alone: MPTCP, upper-layer protocols such as kTLS, repair mode, path MTU
- * probing.
+ * means stock behaviour.
  */
 struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 {
-	const struct inet_connection_sock *icsk = inet_csk(sk);
 	struct mssfrac_conn *conn;
 
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 				   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV))
 		return NULL;
-	if (sk_is_mptcp(sk) || icsk->icsk_ulp_ops || tcp_sk(sk)->repair ||
-	    icsk->icsk_mtup.enabled)
+	if (left_alone(sk))
 		return NULL;
 
 	conn = conn_find(sk);
@@ -168,7 +176,9 @@ static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 
 	if (!conn)
 		return;
-	mssfrac_conn_count(sk, conn);
+	/* What it sent since somebody else took it over is not ours to count. */
+	if (!left_alone(sk))
+		mssfrac_conn_count(sk, conn);
 	rhashtable_remove_fast(&conns, &conn->node, conns_params);
 	call_rcu(&conn->rcu, conn_free_rcu);
 }
