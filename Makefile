@@ -61,6 +61,13 @@ check-unit:			## run the tests that need no guest
 	@scripts/setup build check
 	@tests/run --only '^(lint|unit)/'
 
+PACKETDRILL ?= PACKETDRILL-is-not-set
+check-packetdrill:		## compare packetdrill's verdicts; PACKETDRILL=tree
+	@scripts/setup build guest $(TESTED)
+	@for kernel in $(TESTED); do \
+		$(MAKE) $(QUIET) kmod KERNEL=$$kernel || exit; done
+	@scripts/packetdrill $(addprefix -k ,$(TESTED)) $(PACKETDRILL)
+
 shell:				## a shell in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
@@ -90,4 +97,4 @@ help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab docs tools demo check check-unit \
-	shell bench-window load unload install uninstall clean help
+	check-packetdrill shell bench-window load unload install uninstall clean help

@@ -16,7 +16,7 @@ defer "rmdir $tracing"
 echo 4096 >$tracing/buffer_size_kb
 
 # Each recorder says, or shows, when it is attached.
-bpftrace -e '
+bpftrace -B line -e '
 BEGIN { printf("attached\n"); }
 tracepoint:mssfrac:align /args->dport == 5410/ { @align = count(); }
 tracepoint:mssfrac:window /args->sport == 5410 && args->offer > 0/ {
@@ -30,7 +30,7 @@ trace-cmd record -q -b 4096 -e mssfrac -o "$TMP/trace.dat" \
 	>"$TMP/trace-cmd" 2>&1 &
 pids+=($!)
 attached() {
-	wait_for 300 grep -q attached "$TMP/bpftrace" &&
+	wait_for 120 grep -q attached "$TMP/bpftrace" &&
 		wait_for 100 grep -q 1 /sys/kernel/tracing/events/mssfrac/enable &&
 		wait_for 100 test -s "$TMP/perf.data" &&
 		wait_for 100 pgrep -P "${pids[1]}" sleep

@@ -5,8 +5,8 @@ at the sender and recorded the module's tracepoints with the same clock.
   wire.py CAPTURE TRACE PORT RECEIVER SENDER
 
 RECEIVER: stock (offers whole segments), or N (steps of MSS/N), or scaled (no
-rule).  SENDER: stock, fill (treated, a size was kept), or small (treated, the
-window is below one MSS).  Prints what it counted and then every violation;
+rule).  SENDER: stock, N (treated, sizes in steps of MSS/N), or small (treated,
+the window is below one MSS).  Prints what it counted and then every violation;
 exit status 1 if there is one.
 
 The rules are written anew from RFC 9293 (sections 3.8.4, 3.8.6.2) and the
@@ -125,6 +125,11 @@ class Connection:
     def place(self, number):
         return signed(number - self.start)
 
+    def ends_old_cut(self, packet):
+        """Data queued before a size was chosen stays in pieces of one MSS,
+        and the last segment of each is what is left of it."""
+        return (self.place(packet.seq) + packet.size) % self.mss == 0
+
     def offered(self, packet):
         return packet.window << self.scale
 
@@ -143,8 +148,8 @@ class Connection:
                     self.wrong(packet, f"{end - edge} bytes beyond the window")
 
     def check_sizes(self):
-        """No segment above the MSS; none below MIN_SEG but where the data or
-        the window ends."""
+        """No segment above the MSS; none below MIN_SEG but where the data, the
+        window or a piece of one MSS ends."""
         edge = self.edge
         last = self.data[-1]
         for packet in self.packets:
@@ -155,9 +160,10 @@ class Connection:
             elif packet.size > self.mss:
                 self.wrong(packet, f"{packet.size} bytes, MSS {self.mss}")
             elif 0 < packet.size < MIN_SEG and packet is not last and \
-                    self.place(packet.seq) + packet.size != edge:
-                self.wrong(packet, f"{packet.size} bytes, though neither data "
-                           "nor window end there")
+                    self.place(packet.seq) + packet.size != edge and \
+                    not self.ends_old_cut(packet):
+                self.wrong(packet, f"{packet.size} bytes, though nothing ends "
+                           "there")
 
     def check_offers(self, frac, events):
         """Every offer is whole segments and, of the rest, whole steps of
@@ -181,8 +187,9 @@ class Connection:
                 self.wrong(packet, f"offer of {window} is {window // self.mss}"
                            f" segments and {window % self.mss} bytes; step "
                            f"{step}")
-            acted += full and window % self.mss != 0 and not kept
-            edge = max(edge, self.place(packet.ack) + window)
+            new = self.place(packet.ack) + window
+            acted += full and window % self.mss != 0 and new > edge
+            edge = max(edge, new)
             before = window
         # The tracepoint says what there was to offer.
         for event in events:
@@ -196,16 +203,17 @@ class Connection:
                 self.wrong(event, f"offer {offer} leaves a step of {space}")
         return acted
 
-    def check_kept(self, events):
-        """While a size is kept every segment has it (or ends where the data
-        or the window does), and the window holds an even count of them."""
+    def check_kept(self, events, frac):
+        """While a size is kept every segment has it, and an even count of
+        them fills the window, to less than a step of MSS/frac each."""
+        step = self.mss // frac
         sizes = 0
         for event, after in zip(events, events[1:]):
             if event.fields["phase"] != "keep":
                 continue
             seg, window = event.fields["seg"], event.fields["window"]
             count = window // seg
-            if count % 2 or window - count * seg >= count:
+            if count % 2 or window - count * seg >= count * step:
                 self.wrong(event, f"size {seg}: {window / seg:.3f} segments "
                            f"in {window}")
             # The size decided at this event holds from it to the next.
@@ -217,15 +225,16 @@ class Connection:
         return sizes
 
     def check_small(self, events):
-        """From the first stall on every segment is half the window."""
+        """From the first stall on every segment is half the window, or the
+        rest of an old piece."""
         chosen = [e for e in events if e.fields["why"] == "stall"]
         sizes = 0
         if chosen:
             seg = chosen[-1].fields["seg"]
             for packet in self.data:
                 if packet.time > chosen[-1].time + SLACK:
-                    sizes += 1
-                    if packet.size != seg:
+                    sizes += packet.size == seg
+                    if packet.size != seg and not self.ends_old_cut(packet):
                         self.wrong(packet, f"{packet.size} bytes, chosen {seg}")
         return sizes
 
@@ -250,12 +259,11 @@ def main():
         enough = enough and (acted > 10) == (frac > 1)
     sizes = {p.size for p in connection.data}
     checked = 0
-    if sender == "fill":
-        checked = connection.check_kept(aligns)
-        enough = enough and checked > 100
-    elif sender == "small":
+    if sender == "small":
         checked = connection.check_small(aligns)
-        enough = enough and checked > 100
+    elif sender != "stock":
+        checked = connection.check_kept(aligns, int(sender))
+    enough = enough and (checked > 100) == (sender != "stock")
     print(f"{len(connection.data)} data segments of {min(sizes)} to "
           f"{max(sizes)} bytes, {len(connection.offers)} offers; {acted} "
           f"raised, {checked} segments of a chosen size")
