@@ -77,6 +77,13 @@ check-unit:			## run the tests that need no guest
 	@scripts/setup build check
 	@tests/run --only '^(lint|unit)/'
 
+PACKETDRILL ?= PACKETDRILL-is-not-set
+check-packetdrill:		## compare packetdrill's verdicts; PACKETDRILL=tree
+	@scripts/setup build guest $(TESTED)
+	@for kernel in $(TESTED); do \
+		$(MAKE) $(QUIET) kmod KERNEL=$$kernel || exit; done
+	@scripts/packetdrill $(addprefix -k ,$(TESTED)) $(PACKETDRILL)
+
 shell:				## a shell in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
@@ -112,5 +119,5 @@ help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
-	check-all check-debug check-unit shell bench-window load unload dkms \
-	undkms install uninstall clean help
+	check-all check-debug check-packetdrill check-unit shell bench-window \
+	load unload dkms undkms install uninstall clean help

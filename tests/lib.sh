@@ -70,6 +70,19 @@ check() {
 	fi
 }
 
+# python_cases SCRIPT ARGUMENT...: cases of a Python script, which prints a line
+# "ok NAME" or "not ok NAME" for each; the rest are remarks.
+python_cases() {
+	local line
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok }" ;;
+		"not ok "*) not_ok "${line#not ok }" ;;
+		*) echo "# $line" ;;
+		esac
+	done < <(/usr/bin/python3 "$@" 2>&1)
+}
+
 # is GOT WANTED: equality that explains itself.
 is() {
 	[ "$1" = "$2" ] || {

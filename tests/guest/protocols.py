@@ -1,0 +1,688 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What test_protocols.sh runs: one process for all cases, for Python starts
+slowly in an emulated guest.  Both ends of every connection are here; what
+arrives is compared by content.  Prints "ok NAME" or "not ok NAME" a case."""
+import array
+import contextlib
+import ctypes
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+LIMIT = 120  # seconds; only ends what hangs
+
+TCP_ULP, TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 31, 19, 20, 21
+TCP_REPAIR_OPTIONS, TCP_REPAIR_WINDOW = 22, 29
+SEND_QUEUE, RECV_QUEUE = 2, 1
+SOL_TLS, TLS_TX, TLS_RX = 282, 1, 2
+SO_ZEROCOPY, MSG_ZEROCOPY, MSG_FASTOPEN = 60, 0x4000000, 0x20000000
+IPPROTO_MPTCP = 262
+TCPI_OPT_SYN_DATA = 32
+ETH_P_ALL = 3
+
+libc = ctypes.CDLL(None, use_errno=True)
+namespaces = {"": os.open("/proc/self/ns/net", os.O_RDONLY),
+              **{name: os.open(f"/run/netns/{name}", os.O_RDONLY)
+                 for name in os.listdir("/run/netns")}}
+ADDRESS = {"a": "10.9.0.1", "b": "10.9.0.2", "c": "10.9.0.1", "d": "10.9.0.2"}
+port = 6000
+
+
+def enter(name):
+    assert not libc.setns(namespaces[name], 0x40000000), name
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def sysctl(name, key, value):
+    """Set a net sysctl of a namespace; return the old value."""
+    enter(name)
+    with open(f"/proc/sys/net/{key}", "r+", encoding="ascii") as file:
+        old = file.read().strip()
+        file.seek(0)
+        file.write(str(value))
+    return old
+
+
+@contextlib.contextmanager
+def setting(name, key, value):
+    """The same for a while."""
+    old = sysctl(name, key, value)
+    try:
+        yield
+    finally:
+        sysctl(name, key, old)
+
+
+def counters(name):
+    enter(name)
+    with open("/proc/net/mssfrac", encoding="ascii") as file:
+        return {k: int(v) for k, v in map(str.split, file)}
+
+
+def netstat(name, key):
+    """A counter of /proc/net/netstat."""
+    enter(name)
+    with open("/proc/net/netstat", encoding="ascii") as file:
+        lines = [line.split() for line in file]
+    for names, values in zip(lines[::2], lines[1::2]):
+        if key in names:
+            return int(values[names.index(key)])
+    raise KeyError(key)
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"waited too long for {what}"
+        time.sleep(0.02)  # polling interval
+
+
+def pattern(size):
+    """Bytes that tell their position."""
+    return array.array("I", range(size // 4)).tobytes()
+
+
+def listener(name, family=socket.AF_INET, protocol=0, options=()):
+    global port
+    port += 1
+    enter(name)
+    sock = socket.socket(family, socket.SOCK_STREAM, protocol)
+    sock.settimeout(LIMIT)
+    for level, option, value in options:
+        sock.setsockopt(level, option, value)
+    sock.bind(("", port))
+    sock.listen()
+    return sock
+
+
+def connect(server="b", client="a", address=None, protocol=0, rcvbuf=0,
+            options=(), client_options=()):
+    """A connection of two namespaces: client's socket, server's socket."""
+    address = address or ADDRESS[server]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    if rcvbuf:
+        options = [(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf), *options]
+    listening = listener(server, family, protocol, options)
+    enter(client)
+    sock = socket.socket(family, socket.SOCK_STREAM, protocol)
+    sock.settimeout(LIMIT)
+    for level, option, value in client_options:
+        sock.setsockopt(level, option, value)
+    sock.connect((address, port))
+    peer, _ = listening.accept()
+    peer.settimeout(LIMIT)
+    listening.close()
+    return sock, peer
+
+
+def receive(sock, size):
+    got = bytearray()
+    while len(got) < size:
+        part = sock.recv(min(65536, size - len(got)))
+        assert part, f"the connection ended after {len(got)} of {size} bytes"
+        got += part
+    return bytes(got)
+
+
+def same(got, sent):
+    if got != sent:
+        at = next(i for i, (g, s) in enumerate(zip(got, sent)) if g != s)
+        raise AssertionError(f"byte {at} of {len(sent)} is wrong")
+
+
+class Sender(threading.Thread):
+    """Sends in a thread of its own; join() raises what went wrong."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self.call = lambda: function(*arguments)
+        self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.call()
+        except Exception as error:  # handed on to whoever joins
+            self.error = error
+
+    def join(self, timeout=LIMIT):
+        super().join(timeout)
+        assert not self.is_alive(), "the sender did not end"
+        if self.error:
+            raise self.error
+
+
+def transfer(sock, peer, size=200000, meanwhile=None):
+    """Send size bytes from sock to peer and compare."""
+    data = pattern(size)
+    sender = Sender(sock.sendall, data)
+    first = receive(peer, size // 2)
+    if meanwhile:
+        meanwhile()
+    same(first + receive(peer, size - size // 2), data)
+    sender.join()
+
+
+def gone(name, wanted_port):
+    """No socket of that port is left; TIME_WAIT has no socket any more."""
+    enter(name)
+    text = ""
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/net/{table}", encoding="ascii") as file:
+            text += "".join(file.readlines()[1:])
+    rows = [line.split() for line in text.splitlines()]
+    return not any(f":{wanted_port:04X}" in row[1] + row[2] and row[3] != "06"
+                   for row in rows)
+
+
+def close(sock, peer, client="a", server="b"):
+    number = port
+    sock.close()
+    peer.close()
+    wait_until(lambda: gone(client, number) and gone(server, number),
+               "the sockets to end")
+
+
+def small_window(sock, peer):
+    """Make the peer's window smaller than one MSS, and wait until the sender
+    chose a size for it: from here on the sender is treated."""
+    before = counters("a")["treated_tx_unstalled"]
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2500)
+    transfer(sock, peer, 100000)
+    chosen = counters("a")["treated_tx_unstalled"] - before
+    assert chosen, "the sender was not treated"
+
+
+def unscaled(rcvbuf=12000, **more):
+    """A connection without window scaling; the receiver acts on no other."""
+    with setting("b", "ipv4/tcp_window_scaling", 0):
+        return connect(rcvbuf=rcvbuf, **more)
+
+
+def stepped(sock, peer):
+    """Transfer until the receiver offered steps: from here on it is treated."""
+    before = counters("b")["treated_rx_raised"]
+    transfer(sock, peer, 600000)
+    raised = counters("b")["treated_rx_raised"] - before
+    assert raised, "the receiver was not treated"
+
+
+class Wire:
+    """What a namespace's device sees of the newest connection."""
+
+    def __init__(self, name):
+        enter(name)
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                  socket.htons(ETH_P_ALL))
+        self.sock.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # RCVBUFFORCE
+        self.sock.bind((f"v{name}", 0))
+        self.sock.setblocking(False)
+
+    def packets(self):
+        """(source port, window field, bytes of data) of each IPv4 packet"""
+        while True:
+            try:
+                frame = self.sock.recv(65536 + 100)
+            except BlockingIOError:
+                return
+            if frame[12:14] != b"\x08\x00" or frame[23] != 6:
+                continue
+            tcp = 14 + 4 * (frame[14] & 15)
+            ports = struct.unpack_from("!HH", frame, tcp)
+            if port in ports:
+                end = 14 + struct.unpack_from("!H", frame, 16)[0]
+                yield (ports[0], struct.unpack_from("!H", frame, tcp + 14)[0],
+                       end - tcp - 4 * (frame[tcp + 12] >> 4))
+
+
+# --- Sockets whose window or segment size others own ------------------------
+
+def mptcp():
+    """MPTCP is left alone"""
+    for name in "cd":
+        sysctl(name, "mptcp/enabled", 1)
+    sock, peer = connect("d", "c", protocol=IPPROTO_MPTCP)
+    assert netstat("d", "MPCapableSYNRX"), "this is plain TCP"
+    transfer(sock, peer)
+    close(sock, peer, "c", "d")
+    for name in "cd":
+        moved = {k: v for k, v in counters(name).items() if v}
+        assert not moved, f"{name}: {moved}"
+
+
+def repair():
+    """a socket in repair mode is left alone, and counted from its end on"""
+    ends = []
+    for name, other, seq, ack in (("c", "d", 1000, 5000),
+                                  ("d", "c", 5000, 1000)):
+        enter(name)
+        sock = socket.socket()
+        sock.settimeout(LIMIT)
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((ADDRESS[name], 7001 if name == "c" else 7002))
+        for queue, number in ((SEND_QUEUE, seq), (RECV_QUEUE, ack)):
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_QUEUE, queue)
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_QUEUE_SEQ, number)
+        sock.connect((ADDRESS[other], 7002 if name == "c" else 7001))
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_OPTIONS,
+                        struct.pack("II", 2, 1460))
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_WINDOW, struct.pack(
+            "5I", ack, 30000, 30000, 30000, ack))
+        ends.append(sock)
+    data = pattern(20000)
+    ends[0].setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)
+    ends[0].send(data)
+    for name in "cd":
+        moved = {k: v for k, v in counters(name).items() if v}
+        assert not moved, f"in repair mode, {name}: {moved}"
+    for sock in reversed(ends):
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 0)
+    same(receive(ends[1], len(data)), data)
+    for name in "cd":
+        assert counters(name)["treated_connections"] == 1, name
+    for sock in ends:
+        sock.close()
+
+
+def tls(sock, direction):
+    sock.setsockopt(SOL_TLS, direction, struct.pack("HH", 0x0303, 51)
+                    + b"12345678" + b"k" * 16 + b"salt" + bytes(8))
+
+
+def ktls():
+    """kTLS is left alone from its start on"""
+    sock, peer = connect()
+    for end in sock, peer:
+        end.setsockopt(socket.IPPROTO_TCP, TCP_ULP, b"tls")
+    before = counters("a"), counters("b")
+    for end in sock, peer:
+        tls(end, TLS_TX)
+        tls(end, TLS_RX)
+    transfer(sock, peer, 100000)
+    transfer(peer, sock, 20000)
+    close(sock, peer)
+    for was, name in zip(before, "ab"):
+        assert_untouched(was, name)
+
+
+def assert_untouched(was, name):
+    """Nothing but its segments was counted of a connection."""
+    moved = {k: v - was[k] for k, v in counters(name).items()
+             if v != was[k] and not k.endswith("x_segments")}
+    assert not moved, f"{name}: {moved}"
+
+
+def ktls_kept():
+    """kTLS on a connection treated before"""
+    sock, peer = connect()
+    small_window(sock, peer)
+    for end in sock, peer:
+        end.setsockopt(socket.IPPROTO_TCP, TCP_ULP, b"tls")
+    before = counters("a")
+    tls(sock, TLS_TX)
+    tls(peer, TLS_RX)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 100000)
+    transfer(sock, peer, 60000)
+    assert_untouched(before, "a")
+    close(sock, peer)
+
+
+# --- The handshake's variants ------------------------------------------------
+
+def fast_open():
+    """TCP Fast Open: a cookie, then data in the SYN"""
+    enter("a")
+    sh("ip netns exec a ip tcp_metrics flush all >/dev/null 2>&1 || true")
+    for name in "ab":
+        sysctl(name, "ipv4/tcp_fastopen", 3)
+    listening = listener("b", options=[
+        (socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 5)])
+    before = counters("a")["treated_connections"]
+    data = pattern(60000)
+    carried = []
+    for _ in range(2):
+        enter("a")
+        sock = socket.socket()
+        sent = sock.sendto(data[:1000], MSG_FASTOPEN, (ADDRESS["b"], port))
+        sock.settimeout(LIMIT)
+        peer, _ = listening.accept()
+        peer.settimeout(LIMIT)
+        sender = Sender(sock.sendall, data[sent:])
+        same(receive(peer, len(data)), data)
+        sender.join()
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
+        carried.append(bool(info[5] & TCPI_OPT_SYN_DATA))
+        sock.close()
+        peer.close()
+    listening.close()
+    assert carried == [False, True], f"data in the SYN: {carried}"
+    assert counters("a")["treated_connections"] == before + 2
+
+
+def ipv6():
+    """IPv6, treated on both sides"""
+    sock, peer = unscaled(address="fd09::2")
+    stepped(sock, peer)
+    close(sock, peer)
+    sock, peer = connect(address="fd09::2")
+    small_window(sock, peer)
+    transfer(sock, peer)
+    close(sock, peer)
+
+
+def syn_cookies():
+    """SYN cookies, treated on both sides"""
+    before = netstat("b", "SyncookiesRecv")
+    with setting("b", "ipv4/tcp_syncookies", 2):
+        sock, peer = unscaled()
+        stepped(sock, peer)
+        close(sock, peer)
+        sock, peer = connect()
+        small_window(sock, peer)
+    assert netstat("b", "SyncookiesRecv") == before + 2
+    close(sock, peer)
+
+
+# --- Windows -----------------------------------------------------------------
+
+def stop_and_go(sock, peer, signs=("TCPWinProbe",)):
+    """The reader stops until the sender shows signs of waiting, three times."""
+    def waited():
+        return sum(netstat("a", sign) for sign in signs)
+    data = pattern(200000)
+    sender = Sender(sock.sendall, data)
+    got = b""
+    for _ in range(3):
+        before = waited()
+        wait_until(lambda: waited() > before, f"one of {signs}")
+        got += receive(peer, 30000)
+    same(got + receive(peer, len(data) - len(got)), data)
+    sender.join()
+
+
+def zero_window_sender():
+    """zero-window probes, windows below one MSS, sender treated"""
+    sock, peer = connect()
+    small_window(sock, peer)
+    stop_and_go(sock, peer)
+    close(sock, peer)
+
+
+def zero_window_receiver():
+    """zero-window probes, receiver treated"""
+    sock, peer = unscaled()
+    stepped(sock, peer)
+    stop_and_go(sock, peer)
+    close(sock, peer)
+
+
+def window_clamp():
+    """TCP_WINDOW_CLAMP holds, receiver treated"""
+    clamp = 20000  # holds two MSS, and 2104 bytes that only steps offer
+    sock, peer = unscaled(40000)
+    transfer(sock, peer)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, clamp)
+    transfer(sock, peer)
+    wire = Wire("b")
+    stepped(sock, peer)
+    windows = [window for source, window, _ in wire.packets()
+               if source == port]
+    assert 18000 < max(windows) <= clamp, f"offered {max(windows)}"
+    close(sock, peer)
+
+
+def shrink_window():
+    """tcp_shrink_window: windows that shrink, sender treated"""
+    with setting("b", "ipv4/tcp_shrink_window", 1):
+        sock, peer = connect()
+        # The sender must know of the smaller window before it sends: what
+        # comes out of order later can hold the whole buffer, and then the
+        # stock kernel too never opens the window again.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2500)
+        transfer(peer, sock, 1000)
+        small_window(sock, peer)
+        # What is in flight as the window closes is sent again, not probed.
+        stop_and_go(sock, peer, ("TCPWinProbe", "TCPTimeouts"))
+        close(sock, peer)
+
+
+def memory_pressure():
+    """memory pressure, treated on both sides"""
+    def pressures():  # whoever comes first counts
+        return sum(netstat(name, "TCPMemoryPressures") for name in "ab")
+    before = pressures()
+    with setting("", "ipv4/tcp_mem", "1 1 4000"):
+        for treat, (sock, peer) in ((small_window, connect()),
+                                    (stepped, unscaled())):
+            treat(sock, peer)
+            transfer(sock, peer)
+            sock.close()
+            peer.close()
+    assert pressures() > before, "there was no memory pressure"
+
+
+# --- Segment sizes -----------------------------------------------------------
+
+def maxseg():
+    """TCP_MAXSEG holds, sender treated"""
+    sh("ip netns exec a ethtool -K va tso off")
+    wire = Wire("b")
+    sock, peer = connect(client_options=[
+        (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 3000)])
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1200)
+    before = counters("a")["treated_tx_unstalled"]
+    transfer(sock, peer)
+    assert counters("a")["treated_tx_unstalled"] > before, "not treated"
+    sizes = {size for source, _, size in wire.packets() if source != port}
+    sh("ip netns exec a ethtool -K va tso on")
+    assert max(sizes) <= 3000, f"a segment of {max(sizes)} bytes"
+    close(sock, peer)
+
+
+def path_mtu(address, lower):
+    sock, peer = connect(address=address)
+    small_window(sock, peer)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 60000)
+
+    def snd_mss():
+        return struct.unpack_from("I", sock.getsockopt(
+            socket.IPPROTO_TCP, socket.TCP_INFO, 20), 16)[0]
+    assert snd_mss() > 8000, f"MSS {snd_mss()} to begin with"
+    transfer(sock, peer, 1000000, meanwhile=lambda: sh(lower))
+    assert snd_mss() < 1500, f"MSS {snd_mss()} in the end"
+    close(sock, peer)
+
+
+def pmtu_icmp(version, address):
+    """The link behind a router shrinks: the router tells the sender."""
+    before = icmp_errors(version)
+    path_mtu(address, "ip -n m link set to_b mtu 1500")
+    assert icmp_errors(version) > before, "the router said nothing"
+    sh("ip -n m link set to_b mtu 9000")
+
+
+def icmp_errors(version):
+    enter("a")
+    if version == 4:
+        with open("/proc/net/snmp", encoding="ascii") as file:
+            rows = [line.split() for line in file if line.startswith("Icmp:")]
+        return int(rows[1][rows[0].index("InDestUnreachs")])
+    with open("/proc/net/snmp6", encoding="ascii") as file:
+        return int(dict(map(str.split, file))["Icmp6InPktTooBigs"])
+
+
+def pmtu4():
+    """the path MTU falls during a treated transfer, IPv4"""
+    pmtu_icmp(4, "10.9.2.2")
+
+
+def pmtu6():
+    """the path MTU falls during a treated transfer, IPv6"""
+    pmtu_icmp(6, "fd09:2::2")
+
+
+def route_mtu():
+    """ip route change mtu during a treated transfer"""
+    path_mtu("10.9.0.2", "ip -n a route change 10.9.0.0/24 dev va mtu 1500")
+    sh("ip -n a route change 10.9.0.0/24 dev va")
+
+
+# --- Ways to send ------------------------------------------------------------
+
+def zerocopy():
+    """MSG_ZEROCOPY, sender treated"""
+    sock, peer = connect()
+    small_window(sock, peer)
+    sock.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+    # Its pages are sent from: it must outlive the notifications.
+    data = memoryview(pattern(200000))
+
+    def send():
+        sent = calls = notified = 0
+        while sent < len(data):
+            sent += sock.send(data[sent:sent + 50000], MSG_ZEROCOPY)
+            calls += 1
+        while notified < calls:
+            poll = select.poll()
+            poll.register(sock, select.POLLERR)
+            poll.poll(1000 * LIMIT)
+            _, ancillary, _, _ = sock.recvmsg(0, 200, socket.MSG_ERRQUEUE)
+            low, high = struct.unpack_from("II", ancillary[0][2], 8)
+            notified += high - low + 1
+    sender = Sender(send)
+    same(receive(peer, len(data)), data)
+    sender.join()
+    close(sock, peer)
+
+
+def send_file():
+    """sendfile and splice, sender treated"""
+    sock, peer = connect()
+    small_window(sock, peer)
+    data = pattern(200000)
+    with tempfile.TemporaryFile(dir="/run") as file:
+        file.write(data)
+        file.flush()
+
+        def from_file():
+            sent = 0
+            while sent < len(data):
+                sent += os.sendfile(sock.fileno(), file.fileno(), sent,
+                                    len(data) - sent)
+
+        def from_pipe():
+            out, into = os.pipe()
+            sent = 0
+            while sent < len(data):
+                size = os.splice(file.fileno(), into, 50000, offset_src=sent)
+                sent += size
+                while size:
+                    size -= os.splice(out, sock.fileno(), size)
+        sock.settimeout(None)  # these calls do not know about timeouts
+        for way in from_file, from_pipe:
+            sender = Sender(way)
+            same(receive(peer, len(data)), data)
+            sender.join()
+    close(sock, peer)
+
+
+# --- What a writer's options put on the wire; in the deterministic guest, for
+# --- a cork gives way after 200 ms.
+
+def option(sock, name, value):
+    sock.setsockopt(socket.IPPROTO_TCP, name, value)
+
+
+def nagle(sock, data):
+    for at in range(0, len(data), 100):
+        sock.send(data[at:at + 100])
+
+
+def nodelay(sock, data):
+    option(sock, socket.TCP_NODELAY, 1)
+    nagle(sock, data)
+    option(sock, socket.TCP_NODELAY, 0)
+
+
+def cork(sock, data):
+    option(sock, socket.TCP_CORK, 1)
+    nagle(sock, data)
+    option(sock, socket.TCP_CORK, 0)
+
+
+def more(sock, data):
+    for at in range(0, len(data) - 100, 100):
+        sock.send(data[at:at + 100], socket.MSG_MORE)
+    sock.send(data[-100:])
+
+
+def written(way, sock, peer, size=300):
+    """Segment sizes as they arrive."""
+    wire = Wire("b")
+    data = pattern(size)
+    way(sock, data)
+    same(receive(peer, size), data)
+    # The last acknowledgement, so that nothing is in flight for the next.
+    wait_until(lambda: not struct.unpack_from("I", sock.getsockopt(
+        socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[0], "acknowledgement")
+    return [size for source, _, size in wire.packets()
+            if source != port and size]
+
+
+def writes():
+    """Nagle, TCP_NODELAY, TCP_CORK and MSG_MORE, both arms"""
+    for percent in 0, 100:
+        for name in "ab":
+            sysctl(name, "mssfrac/ab_percent", percent)
+        sock, peer = connect()
+        if percent:
+            small_window(sock, peer)
+        for way, wanted in ((nagle, [100, 200]), (nodelay, [100] * 3),
+                            (cork, [300]), (more, [300])):
+            got = written(way, sock, peer)
+            assert got == wanted, f"{way.__name__}, {percent} %: {got}"
+        close(sock, peer)
+
+
+def full_segments():
+    """a cork holds back what is less than the chosen segment"""
+    sock, peer = connect()
+    small_window(sock, peer)
+    got = written(cork, sock, peer, 20000)
+    assert len(set(got[:-1])) == 1 and got[-1] < got[0] < 4500, got
+    close(sock, peer)
+
+
+PROTOCOLS = [mptcp, repair, ktls, ktls_kept, fast_open, ipv6,
+             syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
+             shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
+             zerocopy, send_file]
+WRITES = [writes, full_segments]
+
+
+def main():
+    for case in WRITES if sys.argv[1:] == ["writes"] else PROTOCOLS:
+        start = time.monotonic()
+        try:
+            case()
+            word = "ok"
+        except Exception:  # whatever it is, it is this case's failure
+            traceback.print_exc(file=sys.stdout)
+            word = "not ok"
+        print(f"{word} {case.__doc__}", flush=True)
+        print(f"# {time.monotonic() - start:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

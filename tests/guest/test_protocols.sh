@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Both policies on, and the protocols and options around them: every byte
+# arrives, what the user asked for holds, and sockets whose window or segment
+# size others own are left alone.  The cases are in protocols.py.
+. "$(dirname "$0")/../lib.sh"
+plan 18
+
+insmod "$MODULE" tx_frac=64 rx_frac=64 || exit
+defer "rmmod mssfrac"
+modprobe -a tls || exit
+
+# a-b directly and through the router m; c-d for sockets to be left alone:
+# nothing else may move the counters there.
+pair a b 9000
+ip netns add m
+defer "ip netns del m"
+# behind_router SIDE N: SIDE's network behind m is 10.9.N.0/24 and fd09:N::/64.
+behind_router() {
+	local other=$((3 - $2))
+	ip link add "to_$1" netns m type veth peer name to_m netns "$1"
+	ip -n m link set "to_$1" mtu 9000 up
+	ip -n "$1" link set to_m mtu 9000 up
+	ip -n m addr add "10.9.$2.1/24" dev "to_$1"
+	ip -n m addr add "fd09:$2::1/64" dev "to_$1" nodad
+	ip -n "$1" addr add "10.9.$2.2/24" dev to_m
+	ip -n "$1" addr add "fd09:$2::2/64" dev to_m nodad
+	ip -n "$1" route add "10.9.$other.0/24" via "10.9.$2.1"
+	ip -n "$1" route add "fd09:$other::/64" via "fd09:$2::1"
+}
+behind_router a 1
+behind_router b 2
+ip netns exec m sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+pair c d 9000
+
+python_cases "$TOP/tests/guest/protocols.py"

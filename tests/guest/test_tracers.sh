@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The module's tracepoints from perf, bpftrace and trace-cmd, all at once: each
+# counts the same events of one transfer as the kernel's own trace buffer.
+. "$(dirname "$0")/../lib.sh"
+plan 6
+
+insmod "$MODULE" || exit
+unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+defer unload
+pair a b 9000
+
+tracing=/sys/kernel/tracing/instances/wanted
+mkdir $tracing
+defer "rmdir $tracing"
+echo 4096 >$tracing/buffer_size_kb
+
+# Each recorder says, or shows, when it is attached.
+bpftrace -B line -e '
+BEGIN { printf("attached\n"); }
+tracepoint:mssfrac:align /args->dport == 5410/ { @align = count(); }
+tracepoint:mssfrac:window /args->sport == 5410 && args->offer > 0/ {
+	@window = count();
+}' >"$TMP/bpftrace" 2>&1 &
+pids=($!)
+perf record -q -a -m 1024 -e mssfrac:align -e mssfrac:window \
+	-o "$TMP/perf.data" -- sleep 1000 >"$TMP/perf" 2>&1 &
+pids+=($!)
+trace-cmd record -q -b 4096 -e mssfrac -o "$TMP/trace.dat" \
+	>"$TMP/trace-cmd" 2>&1 &
+pids+=($!)
+attached() {
+	wait_for 120 grep -q attached "$TMP/bpftrace" &&
+		wait_for 100 grep -q 1 /sys/kernel/tracing/events/mssfrac/enable &&
+		wait_for 100 test -s "$TMP/perf.data" &&
+		wait_for 100 pgrep -P "${pids[1]}" sleep
+}
+check "perf, bpftrace and trace-cmd attach" attached
+echo 1 >$tracing/events/mssfrac/enable
+mssab-load --from a --to b --address 10.9.0.2 --port 5410 --warmup-ms 0 \
+	--measure-ms 300 >/dev/null
+echo 0 >$tracing/events/mssfrac/enable
+in_use() { ! rmmod mssfrac 2>/dev/null && grep -q ^mssfrac /proc/modules; }
+check "the module stays while they are attached" in_use
+kill -INT "${pids[@]}"
+wait "${pids[@]}"
+
+# lines PATTERN... of stdin: how many there are of each
+lines() {
+	local text pattern counts=()
+	text=$(cat)
+	for pattern; do counts+=("$(grep -c -E "$pattern" <<<"$text")"); done
+	echo "${counts[*]}"
+}
+align="align: .*dport=5410 "
+window="window: .*sport=5410 "
+wanted=$(lines "$align" "$window" <$tracing/trace)
+echo "# align and window: $wanted"
+seen() {
+	[ "${wanted% *}" -gt 10 ] && [ "${wanted#* }" -gt 10 ] &&
+		is "$1" "$wanted"
+}
+check "perf" seen "$(perf script -i "$TMP/perf.data" 2>"$TMP/err" |
+	lines "mssfrac:$align" "mssfrac:$window")"
+check "bpftrace" seen "$(sed -n 's/^@align: //p; s/^@window: //p' \
+	"$TMP/bpftrace" | paste -sd ' ')"
+check "trace-cmd" seen "$(trace-cmd report -i "$TMP/trace.dat" 2>"$TMP/err" |
+	lines "$align" "$window")"
+check "the module goes when they have gone" rmmod mssfrac
