@@ -13,8 +13,8 @@
  *           of round trips that all ended because of the peer's window.  If
  *           part of the window went unused, and another size would use it:
  *   SETTLE  switch, and let data pass that was cut for the old size.
- *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait twice
- *           as long before the next trial.
+ *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait eight
+ *           times as long before the next trial.
  *           With tx_steady the size goes down to the wanted one by a step of
  *           MSS/N at a time, each judged as long, and the best one is kept:
  *           the SC2003 paper's "incrementally decrease the MSS if the window is
@@ -50,8 +50,12 @@
 /* A trial this far below stock after so many round trips is over. */
 #define HARM_ROUNDS	8
 #define HARM_SHIFT	3
-/* Round trips from a failed trial to the next; doubles up to the maximum. */
-#define BACKOFF_MIN	64
+/*
+ * Round trips from a failed trial to the next: soon once more, for a size may
+ * fail by the phase of the receiver's ACKs alone; then eight times as many.
+ */
+#define BACKOFF_MIN	32
+#define BACKOFF_FACTOR	8
 #define BACKOFF_MAX	8192
 /* Round trips until stock is measured again; doubles likewise. */
 #define RECHECK_MIN	512
@@ -148,7 +152,8 @@ static void give_up(struct mssfrac_net *mn, struct mssfrac_conn *conn,
 {
 	struct mssfrac_tx *tx = &conn->tx;
 
-	tx->backoff = clamp_t(u32, tx->backoff * 2, BACKOFF_MIN, BACKOFF_MAX);
+	tx->backoff = clamp_t(u32, tx->backoff * BACKOFF_FACTOR,
+			      BACKOFF_MIN, BACKOFF_MAX);
 	tx->wait = tx->backoff;
 	mssfrac_count(conn, tx_reverted, 1);
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
