@@ -119,7 +119,7 @@ static void probe_inet_sock_set_state(void *data, const struct sock *sk,
 		 sk->sk_protocol == IPPROTO_TCP && !READ_ONCE(unloading) &&
 		 (1 << oldstate) & (TCPF_SYN_SENT | TCPF_SYN_RECV) &&
 		 !mssfrac_conn_left_alone(sk))
-		conn_make(sk, tcp_sk(sk)->data_segs_in + 1, 0);
+		conn_make(sk, 0, 0);
 }
 
 static void probe_tcp_destroy_sock(void *data, struct sock *sk)
