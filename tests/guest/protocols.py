@@ -5,6 +5,7 @@ arrives is compared by content.  Prints "ok NAME" or "not ok NAME" a case."""
 import array
 import contextlib
 import ctypes
+import itertools
 import os
 import select
 import socket
@@ -22,6 +23,7 @@ TCP_ULP, TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 31, 19, 20, 21
 TCP_REPAIR_OPTIONS, TCP_REPAIR_WINDOW = 22, 29
 SEND_QUEUE, RECV_QUEUE = 2, 1
 SOL_TLS, TLS_TX, TLS_RX = 282, 1, 2
+SO_SNDBUFFORCE = 32
 SO_ZEROCOPY, MSG_ZEROCOPY, MSG_FASTOPEN = 60, 0x4000000, 0x20000000
 IPPROTO_MPTCP = 262
 TCPI_OPT_SYN_DATA = 32
@@ -460,14 +462,29 @@ def memory_pressure():
     """memory pressure, treated on both sides"""
     def pressures():  # whoever comes first counts
         return sum(netstat(name, "TCPMemoryPressures") for name in "ab")
+
+    def hog():
+        """2 MB that nobody reads: each CPU keeps 1 MB out of the account."""
+        sock, peer = connect()
+        sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 2 << 20)
+        sock.settimeout(0)
+        try:
+            while sock.send(bytes(65536)):
+                pass
+        except BlockingIOError:
+            return sock, peer
+
     before = pressures()
     with setting("", "ipv4/tcp_mem", "1 1 4000"):
+        hogs = [hog(), hog()]
         for treat, (sock, peer) in ((small_window, connect()),
                                     (stepped, unscaled())):
             treat(sock, peer)
             transfer(sock, peer)
             sock.close()
             peer.close()
+        for sock in itertools.chain(*hogs):
+            sock.close()
     assert pressures() > before, "there was no memory pressure"
 
 
