@@ -64,10 +64,11 @@ def flags(axes: Any, x: float, y: float, verdict: str, worse: bool) -> None:
         box(axes, x, y, 0.022, edgecolor=INK, linewidth=0.9,
             linestyle=(0, (2, 2)))
     if worse:
-        tip = 0.09
+        tip = 0.12
         axes.add_patch(patches.Polygon(
             [(x + 0.012, y + LINE - 0.012), (x + tip, y + LINE - 0.012),
-             (x + 0.012, y + LINE - tip)], color=ALARM, linewidth=0))
+             (x + 0.012, y + LINE - tip)], color=ALARM, linewidth=0,
+            zorder=3))
 
 
 def panel(axes: Any, rows: list[Any], arm: str, at: dict[Any, float],
@@ -124,12 +125,12 @@ def legend(figure: Any, wide: float, high: float, unknown: bool) -> None:
     axes.set(xlim=(0, wide), ylim=(high, 0))
     axes.set_axis_off()
     # The third: inches the words take.
-    entries = [("misses: more is possible", "short", 1.72),
-               ("misses: at its ceiling", "processor-bound", 1.55),
-               ("slower than stock", "slower", 1.33),
-               ("no such window", "", 1.2)]
+    entries = [("misses: more is possible", "short", 1.58),
+               ("misses: at its ceiling", "processor-bound", 1.36),
+               ("slower than stock", "slower", 1.18),
+               ("no such window", "", 1.1)]
     if unknown:
-        entries[1:2] = [("misses: ceiling unknown", "unknown", 1.72)]
+        entries[1:2] = [("misses: ceiling unknown", "unknown", 1.5)]
     x, y = LEFT + 2.2 + 0.4, high - 0.60
     for words, mark, width in entries:
         box(axes, x, y, 0.01, fill=bool(mark), hatch=None if mark else "/////",
