@@ -89,7 +89,12 @@ shell:				## a shell in a guest running KERNEL=
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/guest --kernel $(KERNEL) --shell
 
-bench-window:			## measure small windows, stock and treated
+bench-window:			## measure the window grid, report it (resumes)
+	@scripts/setup build guest $(KERNEL) plot
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
+	@scripts/bench-window $(KERNEL)
+
+bench-window-iperf3:		## measure a few windows with iperf3
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/bench $(KERNEL) experiments/windows.toml
@@ -116,8 +121,8 @@ clean:				## remove what was built; keep guest kernels
 	@rm -rf $(filter-out build/kernels build/roots build/venv,$(wildcard build/*))
 
 help:				## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
 	check-all check-debug check-packetdrill check-unit shell bench-window \
-	load unload dkms undkms install uninstall clean help
+	bench-window-iperf3 load unload dkms undkms install uninstall clean help

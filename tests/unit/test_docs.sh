@@ -171,8 +171,8 @@ check_mssab_load() {
 # Each page is valid, and the index names it.
 check_pages() {
 	local page name
-	for page in "$tree"/Documentation/*.rst; do
-		name=$(basename "$page")
+	for page in "$tree"/Documentation/{,experiments/}*.rst; do
+		name=${page#"$tree/Documentation/"}
 		rst2pseudoxml --halt=5 --report=2 "$page" 2>&1 >/dev/null |
 			sed "s,^$tree/,,"
 		[ "$name" = index.rst ] || grep -q -F ": $name" "$(doc index.rst)" ||
@@ -187,7 +187,7 @@ check_pages() {
 # Pages that code or pages name exist, the section number being optional.
 check_references() {
 	local name
-	grep -r -h -o -E 'Documentation/[a-z-]+(\.[1-9])?\.rst' \
+	grep -r -h -o -E 'Documentation/[a-z/-]+(\.[1-9])?\.rst' \
 		"$tree"/{kmod,bpf,userspace,scripts} | sort -u |
 		while read -r name; do
 			compgen -G "$tree/${name%.rst}*.rst" >/dev/null ||
@@ -248,7 +248,7 @@ cells=Documentation/mssab-experiment.5.rst
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..40"
+echo "1..41"
 for check in settings sysctls counters whys fields constants arms ranges cells \
 	cell_keys guest mssab mssab_load pages references arm; do
 	tree=$top
@@ -273,6 +273,7 @@ plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
+plant pages Documentation/index.rst '/: experiments.grid.rst/d'
 plant references scripts/load '$a# see Documentation/nothing.rst'
 plant arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
 plant arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
