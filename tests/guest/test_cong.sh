@@ -17,15 +17,26 @@ allowed() { sysctl -n net.ipv4.tcp_allowed_congestion_control; }
 # shown PORT: the line of ss -ti for the sender towards this port
 shown() { ip netns exec a ss -Htin state established "dport = $1"; }
 shows() { shown "$1" | grep -q -w "$2"; }
+# The transfer lasts as long as the test needs it: a busy host may take long.
+start() {
+	mssab-load --from a --to b --address 10.9.0.2 --port "$1" \
+		--warmup-ms 0 --measure-ms 600000 "${@:2}" &
+	sender=$!
+}
+stop() {
+	kill $sender
+	wait $sender
+	wait_for 60 gone_from_ss
+}
+gone_from_ss() { ! ip netns exec a ss -Htan | grep -qv TIME-WAIT; }
 # sends PORT CC ARGUMENT...: ss shows that congestion control meanwhile
 sends() {
-	local port=$1 cc=$2 pid
-	shift 2
-	mssab-load --from a --to b --address 10.9.0.2 --port "$port" \
-		--warmup-ms 100 --measure-ms 4000 "$@" >"$TMP/sent" &
-	pid=$!
-	wait_for 20 shows "$port" "$cc" || { shown "$port"; return 1; }
-	wait "$pid" && cat "$TMP/sent"
+	local status
+	start "$1" "${@:3}"
+	wait_for 60 shows "$1" "$2"
+	status=$?
+	shown "$1"
+	stop && return $status
 }
 
 pair a b 1500
@@ -62,12 +73,11 @@ check "a namespace's default keeps the module" held
 set_cc a cubic
 
 held_by_socket() {
-	local pid
-	mssab-load --from a --to b --address 10.9.0.2 --port 5102 --cc mssfrac \
-		--warmup-ms 0 --measure-ms 6000 >"$TMP/sent" &
-	pid=$!
-	wait_for 20 shows 5102 mssfrac && held || return 1
-	wait "$pid"
+	local status
+	start 5102 --cc mssfrac
+	wait_for 60 shows 5102 mssfrac && held
+	status=$?
+	stop && return $status
 }
 check "a socket keeps the module" held_by_socket
 
@@ -150,17 +160,16 @@ check "nor over IPv6" switches 6
 
 # ECN: marks instead of losses must lower the window as losses do.
 marked() {
-	local pid
+	local status
 	ip netns exec a sysctl -qw net.ipv4.tcp_ecn=1
 	ip netns exec b sysctl -qw net.ipv4.tcp_ecn=1
 	tc -n a qdisc replace dev va root netem delay 2ms loss 2% ecn limit 1000
-	mssab-load --from a --to b --address 10.9.0.2 --port 5104 --cc mssfrac \
-		--warmup-ms 0 --measure-ms 5000 >"$TMP/sent" &
-	pid=$!
-	wait_for 20 sh -c "ip netns exec a ss -Htin 'dport = 5104' |
-		grep 'ecn mssfrac .*ssthresh:.*delivered_ce:'" || { shown 5104; return 1; }
+	start 5104 --cc mssfrac
+	wait_for 60 sh -c "ip netns exec a ss -Htin 'dport = 5104' |
+		grep 'ecn mssfrac .*ssthresh:.*delivered_ce:'"
+	status=$?
 	shown 5104
-	wait "$pid"
+	stop && return $status
 }
 check "ECN marks end slow start" marked
 
