@@ -24,8 +24,8 @@ start() {
 	sender=$!
 }
 stop() {
-	kill $sender
-	wait $sender
+	kill "$sender"
+	wait "$sender"
 	wait_for 60 gone_from_ss
 }
 gone_from_ss() { ! ip netns exec a ss -Htan | grep -qv TIME-WAIT; }
