@@ -110,16 +110,18 @@ py_ranges() {
 	sed -E -n "/^$1 = /,/^}/s/^ *\"([a-z_]+)\": \((.*), (.*)\),/\1;\2;\3/p" \
 		"$tree/userspace/mssab/mssab/experiment.py" |
 		while IFS=';' read -r key low high; do
-			echo "$key $((low))..$((high))"
+			[[ $low == *.* ]] || low=$((low))
+			echo "$key $low..$((high))"
 		done
 }
 
 # the same of a page's rows, where 2^N stands for a power
 rst_ranges() {
 	local key low high
-	sed -E -n 's/^([a-z_]+) .* ([0-9]+)\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
+	sed -E -n 's/^([a-z0-9_]+) .* ([0-9.]*[0-9])\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
 		while IFS=';' read -r key low high; do
-			echo "$key $((low))..$((${high/^/**}))"
+			[[ $low == *.* ]] || low=$((low))
+			echo "$key $low..$((${high/^/**}))"
 		done
 }
 
@@ -130,14 +132,14 @@ check_ranges() { same "$(py_ranges RANGES)" "$(page_cells CELLS | rst_ranges)"; 
 
 # name default, of each key of a cell
 check_cells() {
-	same "$(sed -n '/^class Cell:/,/@property/s/^    \([a-z_]*\): [a-z]* = \([^ ]*\).*/\1 \2/p' \
+	same "$(sed -n '/^class Cell:/,/@property/s/^    \([a-z0-9_]*\): [a-z]* = \([^ ]*\).*/\1 \2/p' \
 		"$tree/userspace/mssab/mssab/experiment.py" |
-		sed 's/"//g; s/\.0$//; s/ True$/ true/; s/ 0$/ unset/')" \
-		"$(page_cells CELLS | sed -n 's/^\([a-z_]*\) .*\*\*\(.*\)\*\*.*/\1 \2/p')"
+		sed 's/"//g; s/\.0$//; s/ True$/ true/; s/ False$/ false/; s/ 0\?$/ unset/')" \
+		"$(page_cells CELLS | sed -n 's/^\([a-z0-9_]*\) .*\*\*\(.*\)\*\*.*/\1 \2/p')"
 }
 
 check_cell_keys() {
-	same "$(sed -n '/^CELL_KEYS/,/^}/s/^ *"\([a-z_]*\)".*/\1/p' \
+	same "$(sed -n '/^CELL_KEYS/,/^}/s/^ *"\([a-z0-9_]*\)".*/\1/p' \
 		"$tree/userspace/mssab/mssab/experiment.py")" \
 		"$(page_cells CELLS | cut -d' ' -f1)"
 }

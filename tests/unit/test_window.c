@@ -87,6 +87,49 @@ static void chosen(void)
 	     is(mssfrac_offer(1 << 19, 1 << 20, 0, 1448, 64, 16), 1 << 19));
 }
 
+/* rx_mss_est: what one packet tells.  MTU 9000, timestamps: 8948; none: 8960. */
+static void seen(void)
+{
+	CASE("a sender leaving out 12 bytes of options is seen as 8960",
+	     is(mssfrac_segment_seen(8960, 0, 8948), 8960));
+	CASE("a merged packet counts by its segments",
+	     is(mssfrac_segment_seen(3 * 8948 + 5, 8948, 8948), 8948));
+	CASE("nothing is above the MSS advertised and 40 bytes",
+	     is(mssfrac_segment_seen(62000, 0, 8948), 8988) &&
+	     is(mssfrac_segment_seen(62000, 9001, 8948), 8988) &&
+	     is(mssfrac_segment_seen(8988, 0, 8948), 8988));
+	CASE("a short segment is seen as it is",
+	     is(mssfrac_segment_seen(1, 0, 8948), 1));
+	/* 3 x 8960 = 26,880 and 43 steps of 140 in 6,120. */
+	CASE("33,000 B by 8960 are offered as 26,880 + 43 x 140",
+	     is(mssfrac_offer(26844, 33000, 0, 8960, 64, 16), 32900));
+	/* 3 x 8948 = 26,844 and 44 steps of 139 in 6,156. */
+	CASE("33,000 B by 8948 are offered as 26,844 + 44 x 139",
+	     is(mssfrac_offer(26844, 33000, 0, 8948, 64, 16), 32960));
+}
+
+/* tx_steady: from MSS to the goal by MSS/N. */
+static void steps(void)
+{
+	u32 seg = 8948;
+	int n = 0;
+
+	CASE("the first step down is MSS/64",
+	     is(mssfrac_steady_step(8948, 6513, 8948, 64), 8948 - 139));
+	CASE("the last step ends at the goal",
+	     is(mssfrac_steady_step(6600, 6513, 8948, 64), 6513) &&
+	     is(mssfrac_steady_step(6513 + 139, 6513, 8948, 64), 6513) &&
+	     is(mssfrac_steady_step(6513 + 140, 6513, 8948, 64), 6514));
+	CASE("at the goal and below it is the goal",
+	     is(mssfrac_steady_step(6513, 6513, 8948, 64), 6513) &&
+	     is(mssfrac_steady_step(6000, 6513, 8948, 64), 6513));
+	CASE("a step of MSS/1 is the goal at once",
+	     is(mssfrac_steady_step(8948, 6513, 8948, 1), 6513));
+	while (seg > 6513 && ++n < 100)
+		seg = mssfrac_steady_step(seg, 6513, 8948, 64);
+	CASE("8948 to 6513 by 139 takes 18 steps", is(n, 18));
+}
+
 static bool segment_invariants(void)
 {
 	int i;
@@ -158,12 +201,14 @@ broken:
 
 int main(void)
 {
-	printf("KTAP version 1\n1..20\n");
+	printf("KTAP version 1\n1..31\n");
 	paper();
 	chosen();
+	seen();
+	steps();
 	CASE("sender: 2,000,000 random windows keep the invariants",
 	     segment_invariants());
 	CASE("receiver: 2,000,000 random offers keep the invariants",
 	     offer_invariants());
-	return failures || cases != 20;
+	return failures || cases != 31;
 }
