@@ -71,6 +71,21 @@ bench-window:			## measure small windows, stock and treated
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/bench $(KERNEL) experiments/windows.toml
 
+bench-cost:			## count the instructions the module adds
+	@scripts/setup build guest $(KERNEL)
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/bench-cost $(KERNEL)
+
+bench-programs:			## run real programs with small buffers
+	@scripts/setup build guest $(KERNEL) programs
+	@$(MAKE) $(QUIET) kmod
+	@scripts/bench-programs $(KERNEL)
+
+bench-payload:			## sweep the size of one write, and plot it
+	@scripts/setup build guest $(KERNEL) plot
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/bench-payload $(KERNEL)
+
 load: module			## load the module into this machine's kernel
 	@scripts/load
 
@@ -90,4 +105,4 @@ help:				## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab docs tools demo check check-unit \
-	shell bench-window load unload install uninstall clean help
+	shell bench-window bench-cost bench-programs bench-payload load unload install uninstall clean help

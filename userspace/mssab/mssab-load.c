@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +35,7 @@ static struct {
 	const char *address;	/* of the receiver, IPv4 or IPv6 */
 	const char *cc;
 	uint64_t warmup_ns, measure_ns;
+	long writes;		/* then end; 0: measure by time */
 	int port;
 	int write_size;
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
@@ -107,9 +109,11 @@ static int listen_socket(void)
 	return fd;
 }
 
-static void send_until_reset(void)
+/* All the writes asked for, or until the receiver ends the transfer. */
+static void send_data(void)
 {
 	struct sockaddr_storage ss;
+	long left = opt.writes;
 	socklen_t len = address_of(&ss);
 	char *buf = calloc(1, opt.write_size);
 	int one = 1, fd;
@@ -127,8 +131,8 @@ static void send_until_reset(void)
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %d", opt.address, opt.port);
 	while (write(fd, buf, opt.write_size) >= 0)
-		;
-	/* The receiver ends the transfer. */
+		if (opt.writes && !--left)
+			return;
 	if (errno != ECONNRESET && errno != EPIPE)
 		err(1, "write");
 }
@@ -161,9 +165,17 @@ static struct result receive(int listener)
 		n = read(fd, buf, sizeof(buf));
 		if (n < 0)
 			err(1, "read");
-		if (n == 0)
-			errx(1, "the sender ended early");
 		t = now();
+		if (n == 0) {
+			if (res.bytes != (uint64_t)opt.writes * opt.write_size)
+				errx(1, "the sender ended early");
+			break;
+		}
+		if (opt.writes) {
+			res.bytes += n;
+			res.ns = t - start;
+			continue;
+		}
 		if (!from) {
 			if (t - start >= opt.warmup_ns)
 				from = t;
@@ -183,15 +195,36 @@ static struct result receive(int listener)
 	return res;
 }
 
+/* CPU time of both ends, start and end of the processes included. */
+static uint64_t cpu_time(void)
+{
+	struct rusage usage[2];
+	uint64_t us = 0;
+	int i;
+
+	/* Dead, the sender is in RUSAGE_CHILDREN; the handler may have it. */
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+	getrusage(RUSAGE_SELF, &usage[0]);
+	getrusage(RUSAGE_CHILDREN, &usage[1]);
+	for (i = 0; i < 2; i++)
+		us += usage[i].ru_utime.tv_usec + usage[i].ru_stime.tv_usec +
+		      (usage[i].ru_utime.tv_sec + usage[i].ru_stime.tv_sec) *
+		      1000000ULL;
+	return us * 1000;
+}
+
 static void print_result(const struct result *res)
 {
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
-	       "\"rcv_mss\": %u}\n",
+	       "\"rcv_mss\": %u, \"segments\": %u, "
+	       "\"cpu_ns\": %llu}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       (double)res->bytes * NSEC_PER_SEC / res->ns,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp,
-	       res->info.tcpi_rcv_mss);
+	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
+	       (unsigned long long)cpu_time());
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }
@@ -221,6 +254,8 @@ static void usage(FILE *out)
 "  --warmup-ms N    not counted, 0..3600000 (default 1000)\n"
 "  --measure-ms N   counted, 1..3600000 (default 2000)\n"
 "  --write N        bytes per write, 1..16777216 (default 65536)\n"
+"  --writes N       writes, then end: all of it is measured, from accept\n"
+"                   to the last byte (default 0: by time)\n"
 "  --rcvbuf N       SO_RCVBUF set after accept, bytes (default: leave)\n"
 "  --cc NAME        congestion control of the sender\n"
 "  --nodelay        TCP_NODELAY at the sender\n");
@@ -228,7 +263,7 @@ static void usage(FILE *out)
 
 static void parse(int argc, char **argv)
 {
-	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, RCVBUF,
+	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, WRITES, RCVBUF,
 	       CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
@@ -238,6 +273,7 @@ static void parse(int argc, char **argv)
 		{ "warmup-ms", required_argument, NULL, WARMUP },
 		{ "measure-ms", required_argument, NULL, MEASURE },
 		{ "write", required_argument, NULL, WRITE },
+		{ "writes", required_argument, NULL, WRITES },
 		{ "rcvbuf", required_argument, NULL, RCVBUF },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
@@ -264,6 +300,9 @@ static void parse(int argc, char **argv)
 			break;
 		case WRITE:
 			opt.write_size = number(name, optarg, 1, 1 << 24);
+			break;
+		case WRITES:
+			opt.writes = number(name, optarg, 0, INT_MAX);
 			break;
 		case RCVBUF:
 			opt.rcvbuf = number(name, optarg, 1, INT_MAX);
@@ -309,7 +348,7 @@ int main(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		close(listener);
 		enter_netns(opt.from);
-		send_until_reset();
+		send_data();
 		_exit(0);
 	}
 	res = receive(listener);

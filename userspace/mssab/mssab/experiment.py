@@ -73,7 +73,10 @@ class Cell:
         if self.link == "loopback":
             return f"loopback SO_RCVBUF {self.rcvbuf_after_accept}"
         scaling = "on" if self.window_scaling else "off"
-        return f"rtt {self.rtt_ms:g} rcvbuf {self.rcvbuf_max} ws {scaling}"
+        # Larger writes hold several segments: the size hardly matters.
+        write = f" w{self.write}" if self.write < 65536 else ""
+        return (f"rtt {self.rtt_ms:g} rcvbuf {self.rcvbuf_max} ws {scaling}"
+                f"{write}")
 
 
 @dataclass(frozen=True)
