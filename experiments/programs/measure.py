@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,16 +42,17 @@ def inside(namespace, *argv):
 @contextmanager
 def background(*argv, ready=None):
     """A server, until the block ends; ready() says when it answers."""
-    with open("/tmp/server.log", "w") as log, \
-            subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log,
+    with tempfile.TemporaryFile("w+") as log, \
+            subprocess.Popen([str(word) for word in argv],
+                             stdin=subprocess.DEVNULL, stdout=log,
                              stderr=log) as process:
         try:
             for _ in range(600):
                 if ready is None or ready():
                     break
                 if process.poll() is not None:
-                    sys.exit(f"measure: {argv} ended: "
-                             + Path("/tmp/server.log").read_text())
+                    log.seek(0)
+                    sys.exit(f"measure: {argv} ended: {log.read()}")
                 time.sleep(0.1)  # polling interval
             else:
                 sys.exit(f"measure: {argv} does not answer")
@@ -97,23 +99,31 @@ def network(mtu=65536, rtt_ms=0, rmem=DEFAULT_RMEM):
 def captured(namespace, port, file):
     """tcpdump in that namespace; the packets go to file."""
     argv = inside(namespace, "tcpdump", "-i", "any", "-n", "-s", "96",
-                  "--immediate-mode", "-U", "-c", "4000", "-w", file, f"tcp port {port}")
-    with background(*argv, ready=lambda: "listening on" in
-                    Path("/tmp/server.log").read_text()):
+                  "--immediate-mode", "-U", "-c", "4000", "-w", file,
+                  f"tcp port {port}")
+    # The file is there once tcpdump listens.
+    file.unlink(missing_ok=True)
+    with background(*argv, ready=file.exists):
         yield
 
 
-def redis_set(namespace, port):
-    """One SET of SET_BYTES by redis-benchmark: its own figure, seconds."""
-    text = run(*inside(namespace, "redis-benchmark", "-p", port, "-t", "set",
-                       "-d", SET_BYTES, "-n", 1, "-c", 1),
-               timeout=LIMIT).replace("\r", "\n")
+def seconds_of(text):
+    """What redis-benchmark says one request took."""
     took = float(re.search(r"completed in ([\d.]+) seconds", text).group(1))
     # Finer, but its histogram ends at 3 s.
     average = re.search(r" max\n\s+([\d.]+)", text)
     if took < 2 and average:
         took = float(average.group(1)) / 1000
-    return {"bytes": SET_BYTES, "seconds": took}
+    return took
+
+
+def redis_set(namespace, port):
+    """One SET of SET_BYTES by redis-benchmark."""
+    text = run(*inside(namespace, "redis-benchmark", "-p", port, "-t", "set",
+                       "-d", SET_BYTES, "-n", 1, "-c", 1),
+               timeout=LIMIT)
+    return {"bytes": SET_BYTES,
+            "seconds": seconds_of(text.replace("\r", "\n"))}
 
 
 def redis_server(namespace):
