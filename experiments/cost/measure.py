@@ -27,11 +27,11 @@ HOOKS = ["tcp_current_mss", "__tcp_select_window"]
 #: next, and large: more segments than seg_max, and fewer packets than the
 #: 1000 a veth end queues before it drops.
 WORKLOADS = {
-    "veth 1500 gso on": (1500, True, 1 << 20, 12 << 20),
-    "veth 1500 gso off": (1500, False, 1 << 20, 8 << 20),
-    "veth 9000 gso on": (9000, True, 1 << 20, 16 << 20),
-    "veth 9000 gso off": (9000, False, 1 << 20, 16 << 20),
-    "loopback 65536": (0, True, 6 << 20, 32 << 20),
+    "veth 1500 gso on": (1500, True, 1 << 20, 48 << 20),
+    "veth 1500 gso off": (1500, False, 1 << 20, 32 << 20),
+    "veth 9000 gso on": (9000, True, 1 << 20, 64 << 20),
+    "veth 9000 gso off": (9000, False, 1 << 20, 64 << 20),
+    "loopback 65536": (0, True, 6 << 20, 128 << 20),
 }
 
 
@@ -104,7 +104,7 @@ def counted(bed, port, write):
     events = [TRACING / f"events/kprobes/cost_{n}" for n in range(len(HOOKS))]
     for event in events:
         (event / "trigger").write_text("hist:keys=common_type")
-    result = bed.transfer(port, write, share=4)
+    result = bed.transfer(port, write, share=16)
     for hook, event in zip(HOOKS, events):
         hist = (event / "hist").read_text()
         result[hook] = int(re.search(r"Hits: (\d+)", hist).group(1))
@@ -146,7 +146,7 @@ def main():
     Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
     beds = [Bed(name) for name in WORKLOADS if re.search(only, name)]
     for bed in beds:  # first use of everything is not measured
-        bed.transfer(6000, write, share=4)
+        bed.transfer(6000, write, share=16)
     runs, calls = measure(beds, module, seed, repeat, write)
     Path(results).write_text(json.dumps({
         "kernel": os.uname().release, "seed": seed, "write": write,

@@ -67,11 +67,13 @@ def test_cost_is_a_mean_over_seeds(tmp_path, monkeypatch, capsys):
     assert row.split()[-1] == "40"
 
 
-def test_cost_of_a_lossy_run_does_not_count(tmp_path, monkeypatch, capsys):
-    lossy = document()
-    lossy["retransmitted"]["lo"] = 3
-    assert table(tmp_path, monkeypatch, lossy) == 1
-    assert "retransmitted" in capsys.readouterr().out
+def test_smaller_segments_are_not_cheaper(tmp_path, monkeypatch, capsys):
+    smaller = document(treated=1.6)
+    for run in smaller["runs"]:
+        if run["arm"] == "treated":
+            run["segments"] *= 2
+    assert table(tmp_path, monkeypatch, smaller) == 1
+    assert "+1.60" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("wanted, completed, latency", [
