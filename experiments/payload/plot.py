@@ -32,7 +32,8 @@ def panels(documents):
                 found.setdefault(key, {}).setdefault(arm, []).append(
                     (settings["write"], figures["bytes_per_s"] * 8e-6, window))
     return {key: {arm: sorted(points) for arm, points in arms.items()}
-            for key, arms in sorted(found.items(), reverse=True)}
+            for key, arms in sorted(found.items(),
+                                    key=lambda kv: (-kv[0][0], kv[0][1]))}
 
 
 def draw(axes, key, arms):
@@ -42,17 +43,18 @@ def draw(axes, key, arms):
         axes.plot(writes, rates, label=arm, markersize=4, linewidth=1.2,
                   **STYLE[arm])
         if arm == "stock":
-            # The usual one: the smallest writes end with a smaller one.
+            # It differs with the size of the first segments.
             usual = sorted(windows)[len(windows) // 2]
     axes.axvspan(*DIP, color="0.88", zorder=0)
     if rtt:
-        axes.axhline(usual * 8e-3 / rtt, color="0.4", linewidth=0.8,
-                     linestyle=":", label="window / RTT")
+        writes, _, windows = zip(*arms["stock"])
+        axes.plot(writes, [w * 8e-3 / rtt for w in windows], color="0.3",
+                  linewidth=0.9, linestyle=":", label="window / RTT")
     axes.set_title(f"{f'RTT {rtt:g} ms' if rtt else 'no delay'}, window "
                    f"{usual / 1000:.1f} kB = {usual / 8948:.2f} segments",
                    fontsize=9)
     axes.set_xlim(0, 16800)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
     axes.set_xticks(range(0, 16385, 4096))
     axes.grid(color="0.92", linewidth=0.6)
     axes.tick_params(labelsize=8)

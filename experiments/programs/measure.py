@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TX_FRAC = 64
 SET_BYTES = 4_000_000
-MESSAGES, MESSAGE_BYTES = 4, 1_000_000
+MESSAGES, MESSAGE_BYTES = 1, 4_000_000
 LOCAL = "/tmp/redis.sock"
 LIMIT = 600     # s, on the guest's clock
 DEFAULT_RMEM = "4096 131072 6291456"
@@ -168,17 +168,8 @@ def broker_case(file, buffer=0, when="before", **settings):
 
 #: name: (function, its arguments)
 CASES = {
-    "redis lo tcp_rmem 212992": (
-        redis_case, {"rmem": "4096 87380 212992"}),
-    "redis lo tcp_rmem 212992 mtu 16436": (
-        redis_case, {"rmem": "4096 87380 212992", "mtu": 16436}),
     "redis lo SO_RCVBUF 8192 after": (redis_case, {"buffer": 8192}),
     "redis lo SO_RCVBUF 16384 after": (redis_case, {"buffer": 16384}),
-    "redis lo SO_RCVBUF 32768 after": (redis_case, {"buffer": 32768}),
-    "mqtt lo default": (broker_case, {}),
-    "mqtt lo SO_RCVBUF 32768 before": (broker_case, {"buffer": 32768}),
-    "mqtt lo SO_RCVBUF 32768 after": (
-        broker_case, {"buffer": 32768, "when": "after"}),
     "mqtt lo SO_RCVBUF 8192 after": (
         broker_case, {"buffer": 8192, "when": "after"}),
     "mqtt 9000 10 ms SO_RCVBUF 32768 before": (
@@ -186,6 +177,13 @@ CASES = {
     "mqtt 9000 10 ms SO_RCVBUF 32768 after": (
         broker_case, {"buffer": 32768, "when": "after", "mtu": 9000,
                       "rtt_ms": 10}),
+    "mqtt lo SO_RCVBUF 32768 before": (broker_case, {"buffer": 32768}),
+    "mqtt lo SO_RCVBUF 32768 after": (
+        broker_case, {"buffer": 32768, "when": "after"}),
+    "redis lo tcp_rmem 212992": (
+        redis_case, {"rmem": "4096 87380 212992"}),
+    "redis lo tcp_rmem 212992 mtu 16436": (
+        redis_case, {"rmem": "4096 87380 212992", "mtu": 16436}),
 }
 
 
@@ -197,11 +195,11 @@ def main():
         sys.exit(f"measure: no case matches {only}")
     document = {"kernel": os.uname().release, "tx_frac": TX_FRAC,
                 "cases": {name: {} for name in names}}
-    for arm in ("stock", "treated"):
-        if arm == "treated":
-            run("insmod", module, f"tx_frac={TX_FRAC}")
-        for name in names:
-            case, arguments = CASES[name]
+    for name in names:
+        case, arguments = CASES[name]
+        for arm in ("stock", "treated"):
+            if arm == "treated":
+                run("insmod", module, f"tx_frac={TX_FRAC}")
             file = results.with_name("-".join(
                 [results.stem, *name.split(), arm]) + ".pcap")
             got = case(Path("/tmp/packets.pcap"), **arguments)
@@ -211,6 +209,8 @@ def main():
                   f"{got['bytes'] / got['seconds'] / 1000:12.1f} kB/s",
                   flush=True)
             results.write_text(json.dumps(document, indent=1) + "\n")
+            if arm == "treated":
+                run("rmmod", "mssfrac")
 
 
 if __name__ == "__main__":
