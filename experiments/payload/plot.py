@@ -80,6 +80,10 @@ def main():
     figure.tight_layout()
     figure.savefig(f"{out}.svg",
                    metadata={"Date": None})
+    # matplotlib leaves blanks at the ends of path lines.
+    svg = Path(f"{out}.svg")
+    svg.write_text("".join(line.rstrip() + "\n" for line in
+                           svg.read_text().splitlines()))
     figure.savefig(f"{out}.png", dpi=110)
 
 
