@@ -99,6 +99,21 @@ bench-window-iperf3:		## measure a few windows with iperf3
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/bench $(KERNEL) experiments/windows.toml
 
+bench-cost:			## count the instructions the module adds
+	@scripts/setup build guest $(KERNEL)
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/bench-cost $(KERNEL)
+
+bench-programs:			## run real programs with small buffers
+	@scripts/setup build guest $(KERNEL) programs
+	@$(MAKE) $(QUIET) kmod
+	@scripts/bench-programs $(KERNEL)
+
+bench-payload:			## sweep the size of one write, and plot it
+	@scripts/setup build guest $(KERNEL) plot
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/bench-payload $(KERNEL)
+
 load: module			## load the module into this machine's kernel
 	@scripts/load
 
@@ -125,4 +140,5 @@ help:				## this list
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
 	check-all check-debug check-packetdrill check-unit shell bench-window \
-	bench-window-iperf3 load unload dkms undkms install uninstall clean help
+	bench-window-iperf3 bench-cost bench-programs bench-payload load \
+	unload dkms undkms install uninstall clean help

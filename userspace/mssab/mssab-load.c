@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,7 @@ static struct {
 	const char *address;	/* of the receiver, IPv4 or IPv6 */
 	const char *cc;
 	uint64_t warmup_ns, measure_ns;
+	long writes;		/* then end; 0: measure by time */
 	int port;
 	int write_size;
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
@@ -167,6 +169,18 @@ static void ask(int fd, char *buf)
 		}
 }
 
+/* All the writes asked for, or until the receiver ends the transfer. */
+static void send_data(int fd, const char *buf)
+{
+	long left = opt.writes;
+
+	while (write(fd, buf, opt.write_size) >= 0)
+		if (opt.writes && !--left)
+			return;
+	if (errno != ECONNRESET && errno != EPIPE)
+		err(1, "write");
+}
+
 static void send_until_reset(struct shared *shared)
 {
 	socklen_t info_len = sizeof(shared->info);
@@ -197,11 +211,7 @@ static void send_until_reset(struct shared *shared)
 	if (opt.request)
 		ask(fd, buf);
 	else
-		while (write(fd, buf, opt.write_size) >= 0)
-			;
-	/* The receiver ends the transfer. */
-	if (errno != ECONNRESET && errno != EPIPE)
-		err(1, "write");
+		send_data(fd, buf);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &info_len))
 		err(1, "TCP_INFO");
 }
@@ -239,7 +249,7 @@ static ssize_t read_some(int fd)
 
 	if (n < 0)
 		err(1, "read");
-	if (n == 0)
+	if (n == 0 && !opt.writes)
 		errx(1, "the sender ended early");
 	return n;
 }
@@ -301,6 +311,16 @@ static struct result receive(int listener, struct shared *shared)
 		if (opt.request)
 			answer(fd, n);
 		t = now();
+		if (n == 0) {
+			if (res.bytes != (uint64_t)opt.writes * opt.write_size)
+				errx(1, "the sender ended early");
+			break;
+		}
+		if (opt.writes) {
+			res.bytes += n;
+			res.ns = t - start;
+			continue;
+		}
 		if (!from) {
 			if (t - start >= opt.warmup_ns)
 				from = t;
@@ -321,18 +341,36 @@ static struct result receive(int listener, struct shared *shared)
 	return res;
 }
 
+/* CPU time of both ends, start and end of the processes included; us. */
+static uint64_t cpu_time(void)
+{
+	struct rusage usage[2];
+	uint64_t us = 0;
+	int i;
+
+	getrusage(RUSAGE_SELF, &usage[0]);
+	getrusage(RUSAGE_CHILDREN, &usage[1]);
+	for (i = 0; i < 2; i++)
+		us += usage[i].ru_utime.tv_usec + usage[i].ru_stime.tv_usec +
+		      (usage[i].ru_utime.tv_sec + usage[i].ru_stime.tv_sec) *
+		      1000000ULL;
+	return us;
+}
+
 static void print_result(const struct result *res,
 			 const struct tcp_info *sender)
 {
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
-	       "\"rcvbuf\": %d, \"rcv_mss\": %u, "
+	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
+	       "\"cpu_ns\": %llu, "
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       (double)res->bytes * NSEC_PER_SEC / res->ns,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
-	       res->info.tcpi_rcv_mss, sender->tcpi_snd_mss,
+	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
+	       (unsigned long long)cpu_time() * 1000, sender->tcpi_snd_mss,
 	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
 	       sender->tcpi_total_retrans);
 	if (fflush(stdout) || ferror(stdout))
@@ -365,6 +403,8 @@ static void usage(FILE *out)
 "  --measure-ms N   counted, 1..3600000 (default 2000)\n"
 "  --write N        bytes per write, 1..16777216 (default 65536)\n"
 "  --request N      requests and answers of N bytes instead of bulk, 1..131072\n"
+"  --writes N       writes, then end: all of it is measured, from accept\n"
+"                   to the last byte (default 0: by time)\n"
 "  --rcvbuf N       SO_RCVBUF set after accept, bytes (default: leave)\n"
 "  --window N       bytes the receiver offers (SO_RCVBUFFORCE and\n"
 "                   TCP_WINDOW_CLAMP, set after accept), 4..2147483647\n"
@@ -375,9 +415,8 @@ static void usage(FILE *out)
 
 static void parse(int argc, char **argv)
 {
-	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, RCVBUF,
-	       WINDOW, OPEN,
-	       REQUEST, CC, NODELAY };
+	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, WRITES,
+	       REQUEST, RCVBUF, WINDOW, OPEN, CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -386,6 +425,7 @@ static void parse(int argc, char **argv)
 		{ "warmup-ms", required_argument, NULL, WARMUP },
 		{ "measure-ms", required_argument, NULL, MEASURE },
 		{ "write", required_argument, NULL, WRITE },
+		{ "writes", required_argument, NULL, WRITES },
 		{ "rcvbuf", required_argument, NULL, RCVBUF },
 		{ "window", required_argument, NULL, WINDOW },
 		{ "open", required_argument, NULL, OPEN },
@@ -415,6 +455,9 @@ static void parse(int argc, char **argv)
 			break;
 		case WRITE:
 			opt.write_size = number(name, optarg, 1, 1 << 24);
+			break;
+		case WRITES:
+			opt.writes = number(name, optarg, 0, INT_MAX);
 			break;
 		case RCVBUF:
 			opt.rcvbuf = number(name, optarg, 1, INT_MAX);
@@ -458,8 +501,8 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	if (!opt.from != !opt.to)
 		errx(EXIT_USAGE, "--from and --to go together");
-	if (opt.window && opt.rcvbuf)
-		errx(EXIT_USAGE, "--window and --rcvbuf exclude each other");
+	if (opt.window && (opt.rcvbuf || opt.writes))
+		errx(EXIT_USAGE, "--window goes with neither --rcvbuf nor --writes");
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)

@@ -162,8 +162,9 @@ class Cell:
                    f"mark {self.ecn_mark_percent:g} %":
                        self.ecn_mark_percent,
                    "ipv6": self.ipv6, f"seed {self.seed}": self.seed,
+                   # Larger ones hold several segments: it hardly matters.
                    f"write {self.write}":
-                       self.window_segments and self.write != 65536}
+                       self.write < 65536}
         return "".join(f", {word}" for word, is_so in changed.items()
                        if word and is_so)
 

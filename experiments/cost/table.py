@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The table of a cost experiment: instructions per segment, what each arm adds
+(mean, and the least and most over seeds), calls of the diverted functions.
+
+usage: table.py RESULTS.json...
+Exit status: 0, or 1 if a limit is missed.
+"""
+import json
+import sys
+from pathlib import Path
+from statistics import fmean
+
+#: Percent of the instructions without the module (issue's figures); the last
+#: both ways.
+LIMITS = {"observe": 0.5, "treated": 1.5, "removed": 0.02}
+HOOKS = ["tcp_current_mss", "__tcp_select_window"]
+
+
+def mean(document, workload, arm, key):
+    return fmean(run[key] for run in document["runs"]
+                 if (run["workload"], run["arm"]) == (workload, arm))
+
+
+def base_cost(document, workload):
+    """Instructions per segment without the module."""
+    return (mean(document, workload, "absent", "instructions")
+            / mean(document, workload, "absent", "segments"))
+
+
+def added(document, workload, arm):
+    """Percent the arm adds, within one guest, for the same bytes: an arm that
+    sends more and smaller segments must not look cheaper for it."""
+    return 100 * (mean(document, workload, arm, "instructions")
+                  / mean(document, workload, "absent", "instructions") - 1)
+
+
+def missed(arm, percents):
+    value = fmean(percents)
+    return (abs(value) if arm == "removed" else value) > LIMITS[arm]
+
+
+def main():
+    documents = [json.loads(Path(name).read_text()) for name in sys.argv[1:]]
+    workloads = list(dict.fromkeys(
+        run["workload"] for run in documents[0]["runs"]))
+    status = 0
+    print(f"kernel {documents[0]['kernel']}; added: mean (least..most) of "
+          f"{len(documents)} seeds, percent")
+    print(f"{'workload':<18} {'instr/seg':>9}", end="")
+    for arm in LIMITS:
+        print(f" {arm + f' <{LIMITS[arm]:g}':>23}", end="")
+    print()
+    for workload in workloads:
+        base = fmean(base_cost(d, workload) for d in documents)
+        print(f"{workload:<18} {base:9.0f}", end="")
+        for arm in LIMITS:
+            percents = [added(d, workload, arm) for d in documents]
+            bad = missed(arm, percents)
+            status |= bad
+            text = (f"{fmean(percents):+.2f} ({min(percents):+.2f}"
+                    f"..{max(percents):+.2f}){'!' if bad else ' '}")
+            print(f" {text:>23}", end="")
+        print()
+    print("\ncalls per segment of the diverted functions, and instructions "
+          "each call adds")
+    print(f"{'workload':<18} {'arm':<8} "
+          + " ".join(f"{hook:>19}" for hook in HOOKS) + f" {'added/call':>11}")
+    for workload in workloads:
+        for arm in ("absent", "observe", "treated"):
+            counted = [c for d in documents for c in d["calls"]
+                       if (c["workload"], c["arm"]) == (workload, arm)]
+            rates = [fmean(c[hook] / c["segments"] for c in counted)
+                     for hook in HOOKS]
+            extra = fmean(added(d, workload, arm) / 100
+                          * base_cost(d, workload) for d in documents)
+            print(f"{workload:<18} {arm:<8} "
+                  + " ".join(f"{rate:19.3f}" for rate in rates)
+                  + (f" {extra / sum(rates):11.0f}" if arm != "absent"
+                     else ""))
+    # All arms' transfers together; some at the end of slow start are usual.
+    for document in documents:
+        lost = {k: v for k, v in document["retransmitted"].items() if v}
+        if lost:
+            print(f"seed {document['seed']}: segments retransmitted: {lost}")
+    print("! misses the limit in the heading" if status else "all within")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

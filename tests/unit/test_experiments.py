@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiments conclude from what they measured: the cost table's
+verdict, redis-benchmark's figure, and a transfer of a fixed number of writes."""
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def load(name):
+    path = TOP / "experiments" / name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def document(**percent):
+    """Results of one guest in which each arm adds so many percent."""
+    arms = {"absent": 0, "observe": 0, "treated": 0, "removed": 0} | percent
+    return {
+        "kernel": "6.12", "seed": 1, "retransmitted": {"lo": 0},
+        "runs": [{"workload": "lo", "arm": arm, "segments": 1000,
+                  "instructions": 10_000_000 * (1 + p / 100)}
+                 for arm, p in arms.items()],
+        "calls": [{"workload": "lo", "arm": arm, "segments": 1000,
+                   "tcp_current_mss": 100, "__tcp_select_window": 900}
+                  for arm in ("absent", "observe", "treated")]}
+
+
+def table(tmp_path, monkeypatch, *documents):
+    cost = load("cost/table.py")
+    names = []
+    for n, data in enumerate(documents):
+        names.append(tmp_path / f"{n}.json")
+        names[-1].write_text(json.dumps(data))
+    monkeypatch.setattr(sys, "argv", ["table", *map(str, names)])
+    return cost.main()
+
+
+@pytest.mark.parametrize("wanted, percent", [
+    (0, {"observe": 0.4, "treated": 1.4, "removed": 0.01}),
+    (1, {"observe": 0.6}),
+    (1, {"treated": 1.6}),
+    (1, {"removed": 0.03}),
+    (1, {"removed": -0.03}),        # cheaper than before is not the same
+    (0, {"observe": -0.3}),
+])
+def test_cost_verdict(tmp_path, monkeypatch, capsys, wanted, percent):
+    assert table(tmp_path, monkeypatch, document(**percent)) == wanted
+    assert ("!" in capsys.readouterr().out) == bool(wanted)
+
+
+def test_cost_is_a_mean_over_seeds(tmp_path, monkeypatch, capsys):
+    seeds = document(observe=0.8), document(observe=0)
+    assert table(tmp_path, monkeypatch, *seeds) == 0
+    out = capsys.readouterr().out
+    assert "+0.40 (+0.00..+0.80)" in out
+    # 0.4 % of 10,000 instructions in one call a segment
+    row = next(line for line in out.splitlines() if "lo  " in line
+               and " observe " in line)
+    assert row.split()[-1] == "40"
+
+
+def test_smaller_segments_are_not_cheaper(tmp_path, monkeypatch, capsys):
+    smaller = document(treated=1.6)
+    for run in smaller["runs"]:
+        if run["arm"] == "treated":
+            run["segments"] *= 2
+    assert table(tmp_path, monkeypatch, smaller) == 1
+    assert "+1.60" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wanted, completed, latency", [
+    (0.024896, "0.02", "24.896"),
+    (52.93, "52.93", "3000.319"),   # the histogram's end
+])
+def test_redis_benchmark_figure(wanted, completed, latency):
+    text = (f"====== SET ======\n  1 requests completed in {completed} "
+            "seconds\n  1 parallel clients\n  latency summary (msec):\n"
+            "          avg       min       p50       p95       p99       max\n"
+            f"       {latency}    24.896    24.911\n")
+    assert load("programs/measure.py").seconds_of(text) == wanted
+
+
+def test_a_number_of_writes(tmp_path):
+    tool = tmp_path / "mssab-load"
+    subprocess.run(["cc", "-std=gnu11", "-O1", "-o", tool,
+                    TOP / "userspace/mssab/mssab-load.c"], check=True)
+    done = subprocess.run(
+        [tool, "--port", "5877", "--write", "1001", "--writes", "777"],
+        check=True, capture_output=True, timeout=60)
+    result = json.loads(done.stdout)
+    assert result["bytes"] == 1001 * 777
+    # Nagle's algorithm joins writes, and loopback segments hold 65483 bytes.
+    assert 777 * 1001 / 65483 <= result["segments"] <= 777
+    assert 0 < result["cpu_ns"]
