@@ -166,7 +166,7 @@ marked() {
 	tc -n a qdisc replace dev va root netem delay 2ms loss 2% ecn limit 1000
 	start 5104 --cc mssfrac
 	wait_for 60 sh -c "ip netns exec a ss -Htin 'dport = 5104' |
-		grep 'ecn mssfrac .*ssthresh:.*delivered_ce:'"
+		grep 'mssfrac .*ssthresh:.*delivered_ce:'"
 	status=$?
 	shown 5104
 	stop && return $status

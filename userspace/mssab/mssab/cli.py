@@ -41,28 +41,39 @@ def run(args: argparse.Namespace) -> int:
           f"{stock_name} v {treated_name}: {plan.arms[treated_name]}\n",
           file=table)
     print(results.HEADER, results.UNITS, sep="\n", file=table)
-    document: dict[str, Any] = {
+    head: dict[str, Any] = {
         "format": "mssab-results", "version": 1, "mssab": __version__,
-        "kernel": system.kernel(), "title": plan.title, "arms": plan.arms,
-        "cells": []}
-    done = _resumed(args, document) if args.resume else {}
+        "kernel": system.kernel(), "title": plan.title, "arms": plan.arms}
+    done = _resumed(args, head) if args.resume else {}
+    wanted = {cell.name for cell in cells}
+    # As text: a grid has hundreds, and is written again after each.
+    texts = [json.dumps(result) for name, result in done.items()
+             if name not in wanted]
     with system.Lab() as lab:
         for i, cell in enumerate(cells, 1):
-            result = done.get(cell.name)
-            if not result:
-                result = _cell(lab, plan, cell, f"cell {i} of {len(cells)}")
+            known = done.get(cell.name)
+            result = known or _cell(lab, plan, cell,
+                                    f"cell {i} of {len(cells)}")
             stock, treated = (result["arms"][name]
                               for name in (stock_name, treated_name))
             progress("")
             print(results.row(cell.name, stock, treated), file=table,
                   flush=True)
-            document["cells"].append(result)
-            if args.json and str(args.json) != "-":
+            texts.append(json.dumps(result))
+            if args.json and str(args.json) != "-" and not known:
                 # After each cell: what breaks the next one loses nothing.
-                _save(args.json, document)
+                later = [json.dumps(done[c.name]) for c in cells[i:]
+                         if c.name in done]
+                _save(args.json, _document(head, texts + later))
     if str(args.json) == "-":
-        print(json.dumps(document, indent=1))
+        print(_document(head, texts), end="")
     return 0
+
+
+def _document(head: dict[str, Any], cells: list[str]) -> str:
+    """The results file: a cell a line."""
+    return (json.dumps(head)[:-1] + ', "cells": [\n' + ",\n".join(cells)
+            + "\n]}\n")
 
 
 def _cell(lab: system.Lab, plan: experiment.Experiment,
@@ -85,15 +96,15 @@ def _cell(lab: system.Lab, plan: experiment.Experiment,
             "ratio": results.ratio(*(arms[name] for name in names))}
 
 
-def _save(path: Path, document: dict[str, Any]) -> None:
+def _save(path: Path, text: str) -> None:
     """Whole or not at all, whenever this is killed."""
     new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps(document, indent=1) + "\n")
+    new.write_text(text)
     new.replace(path)
 
 
 def _resumed(args: argparse.Namespace,
-             document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+             head: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The cells an earlier run of the same experiment left in its file."""
     if not args.json or str(args.json) == "-":
         raise UsageError("--resume needs --json FILE, the file to go on with")
@@ -102,7 +113,7 @@ def _resumed(args: argparse.Namespace,
     except (ValueError, OSError) as error:
         raise UsageError(f"--resume {args.json}: {error}") from error
     for key in ("kernel", "arms"):
-        if old and old.get(key) != document[key]:
+        if old and old.get(key) != head[key]:
             raise UsageError(f"--resume {args.json}: it is of another {key}")
     return {cell["cell"]: cell for cell in old.get("cells", [])}
 
