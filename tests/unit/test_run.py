@@ -170,11 +170,19 @@ def test_pytest_without_results(tmp_path):
 
 def test_debug_kernel_runs_module_tests_only():
     run = load_runner()
-    names = {path.name for path in run.guest_scripts(run.DEBUG, "fast")}
+    names = {path.name for path in run.guest_scripts(run.DEBUG, "fast", False)}
     assert {"test_module.sh", "test_stress.sh"} <= names
     assert not any(name.startswith("test_pathprof") for name in names)
-    assert not run.guest_scripts(run.DEBUG, "deterministic")
+    assert not run.guest_scripts(run.DEBUG, "deterministic", False)
     assert run.DEBUG not in run.kernels()
+
+
+def test_long_tests_are_for_all_only():
+    run = load_runner()
+    short = {path.name for path in run.guest_scripts("6.1", "fast", False)}
+    every = {path.name for path in run.guest_scripts("6.1", "fast", True)}
+    assert "test_module.sh" in short and "test_stress.sh" not in short
+    assert "test_stress.sh" in every and short < every
 
 
 def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):

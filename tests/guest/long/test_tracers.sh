@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The module's tracepoints from perf, bpftrace and trace-cmd, all at once: each
 # counts the same events of one transfer as the kernel's own trace buffer.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 plan 6
 
 insmod "$MODULE" || exit

@@ -7,8 +7,8 @@
 # Tail drop synchronises flows: a full queue drops from several at once, which
 # then grow together, so few flows of one round trip time share unevenly for
 # long.  Hence the seed's start times, and shares over many such periods.
-. "$(dirname "$0")/../lib.sh"
-. "$(dirname "$0")/bottleneck.sh"
+. "$(dirname "$0")/../../lib.sh"
+. "$(dirname "$0")/../bottleneck.sh"
 plan 6
 
 insmod "$MODULE" || exit

@@ -8,7 +8,7 @@
 #	a ---------- veth, MTU 9000, netem both ways ---------- b
 #	  32 flows, IPv4 and IPv6 -->          <-- 32 flows
 #	  GSO and GRO on                       GSO and GRO off
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 
 ROUNDS=${MSSFRAC_STRESS:-20}
 FAULTS=/sys/kernel/debug/failslab
