@@ -226,7 +226,7 @@ class Connection:
 
     def check_small(self, events):
         """From the first stall on every segment is half the window, or the
-        rest of an old piece."""
+        rest of an old piece; or of the window, which check_sizes() judges."""
         chosen = [e for e in events if e.fields["why"] == "stall"]
         sizes = 0
         if chosen:
@@ -234,7 +234,9 @@ class Connection:
             for packet in self.data:
                 if packet.time > chosen[-1].time + SLACK:
                     sizes += packet.size == seg
-                    if packet.size != seg and not self.ends_old_cut(packet):
+                    if packet.size >= MIN_SEG and \
+                            packet.size != seg and \
+                            not self.ends_old_cut(packet):
                         self.wrong(packet, f"{packet.size} bytes, chosen {seg}")
         return sizes
 
