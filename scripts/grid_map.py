@@ -181,5 +181,9 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
     legend(figure, wide, high, any(row.verdict == "unknown" for row in rows))
     # No date: the same results give the same file.
     figure.savefig(f"{stem}.svg", metadata={"Date": None})
+    # matplotlib leaves blanks at the ends of lines.
+    path = Path(f"{stem}.svg")
+    path.write_text("".join(f"{line.rstrip()}\n" for line in
+                            path.read_text().splitlines()))
     figure.savefig(f"{stem}.png", dpi=DPI, metadata={"Software": None})
     plt.close(figure)
