@@ -218,6 +218,16 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
                                  "do it")
         if cell.link == "loopback" and not (cell.gso and cell.gro):
             raise UsageError(f"{where}: gso and gro are of a veth link")
+        if cell.link == "veth" and cell.mtu > IP_MAX:
+            raise UsageError(f"{where}: mtu = {cell.mtu} is only for "
+                             f"loopback; a veth link takes {IP_MAX}")
+        if cell.qdisc and cell.ecn_mark_percent:
+            raise UsageError(f"{where}: qdisc and ecn_mark_percent both want "
+                             "to be the sender's root qdisc; choose one")
+        if cell.link == "loopback" and (cell.qdisc or cell.cwnd_max
+                                        or cell.ecn_mark_percent):
+            raise UsageError(f"{where}: qdisc, cwnd_max and "
+                             "ecn_mark_percent are of a veth link")
         if cell.load == "iperf3" and (cell.warmup_ms % 1000
                                       or cell.measure_ms % 1000):
             raise UsageError(f"{where}: iperf3 counts whole seconds; give "
