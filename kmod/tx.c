@@ -147,8 +147,7 @@ static bool state_open(const struct sock *sk)
 }
 
 /* Stock again, and a longer wait before the next trial. */
-static void give_up(struct mssfrac_net *mn, struct mssfrac_conn *conn,
-		    const struct tcp_sock *tp)
+static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 {
 	struct mssfrac_tx *tx = &conn->tx;
 
@@ -159,22 +158,21 @@ static void give_up(struct mssfrac_net *mn, struct mssfrac_conn *conn,
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
 
-static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
-		      struct mssfrac_net *mn, u64 rate)
+static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
-	u32 seg = wanted_segment(sk, tx, &mn->set);
+	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
 
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
 		tx->base_rate = rate;
 		tx->best_rate = 0;
 		tx->goal = seg;
-		if (READ_ONCE(mn->set.tx_steady))
+		if (READ_ONCE(conn->mn->set.tx_steady))
 			seg = mssfrac_steady_step(tp->mss_cache, seg,
 						  tp->mss_cache,
-						  READ_ONCE(mn->set.tx_frac));
+						  READ_ONCE(conn->mn->set.tx_frac));
 		mssfrac_count(conn, tx_trials, 1);
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
 		return MSSFRAC_WHY_TRIAL;
@@ -184,8 +182,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn,
 	return MSSFRAC_WHY_ROUND;
 }
 
-static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
-		      struct mssfrac_net *mn, u64 rate)
+static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
@@ -194,14 +191,14 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
 		tx->best_rate = rate;
 		tx->best_seg = tx->seg;
 	}
-	if (READ_ONCE(mn->set.tx_steady) && tx->seg > tx->goal) {
+	if (READ_ONCE(conn->mn->set.tx_steady) && tx->seg > tx->goal) {
 		enter(tp, tx, MSSFRAC_TX_SETTLE,
 		      mssfrac_steady_step(tx->seg, tx->goal, tp->mss_cache,
-					  READ_ONCE(mn->set.tx_frac)));
+					  READ_ONCE(conn->mn->set.tx_frac)));
 		return MSSFRAC_WHY_STEP;
 	}
 	if (tx->best_rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
-		give_up(mn, conn, tp);
+		give_up(conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
 	tx->backoff = 0;
@@ -213,11 +210,10 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn,
 	return MSSFRAC_WHY_KEPT;
 }
 
-static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
-		     struct mssfrac_net *mn, u64 rate)
+static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 step = mssfrac_step(tp->mss_cache, READ_ONCE(mn->set.tx_frac));
+	u32 step = mssfrac_step(tp->mss_cache, READ_ONCE(conn->mn->set.tx_frac));
 	struct mssfrac_tx *tx = &conn->tx;
 	u64 used = window_used(tp, rate);
 	u32 mss = tp->mss_cache;
@@ -227,17 +223,17 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
 	if (rate < tx->base_rate ||
 	    used + (used >> GAIN_SHIFT) < mssfrac_whole_segments(tx->epoch_wnd,
 								 mss)) {
-		give_up(mn, conn, tp);
+		give_up(conn, tp);
 		return MSSFRAC_WHY_LOST_GAIN;
 	}
-	seg = wanted_segment(sk, tx, &mn->set);
+	seg = wanted_segment(sk, tx, &conn->mn->set);
 	if (seg == mss || !tx->recheck) {
 		u8 why = seg == mss ? MSSFRAC_WHY_MOVED : MSSFRAC_WHY_RECHECK;
 
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return why;
 	}
-	if (READ_ONCE(mn->set.tx_steady)) {
+	if (READ_ONCE(conn->mn->set.tx_steady)) {
 		/* The best size was found for another window: raise, go down again. */
 		if (seg >= tx->goal + step || seg + step <= tx->goal) {
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
@@ -252,8 +248,7 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn,
 }
 
 /* A round trip ended that the peer's window limited: what now, and why. */
-static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
-		struct mssfrac_net *mn, u64 rate)
+static u8 judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
@@ -264,7 +259,7 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
 		tx->recheck--;
 
 	if (harmful(tp, tx)) {
-		give_up(mn, conn, tp);
+		give_up(conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
 	if (tx->settling) {
@@ -282,16 +277,15 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn,
 
 	switch (tx->phase) {
 	case MSSFRAC_TX_WATCH:
-		return judge_watch(sk, conn, mn, rate);
+		return judge_watch(sk, conn, rate);
 	case MSSFRAC_TX_TRIAL:
-		return judge_trial(sk, conn, mn, rate);
+		return judge_trial(sk, conn, rate);
 	default:
-		return judge_keep(sk, conn, mn, rate);
+		return judge_keep(sk, conn, rate);
 	}
 }
 
-static void round_done(struct sock *sk, struct mssfrac_conn *conn,
-		       struct mssfrac_net *mn)
+static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
@@ -324,8 +318,8 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
 	tx->epoch_bytes += acked;
 	tx->epoch_wnd = min(tx->epoch_wnd, tx->round_wnd);
 	rate = epoch_rate(tp, tx);
-	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(mn->set.tx_frac))
-		why = judge(sk, conn, mn, rate);
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac))
+		why = judge(sk, conn, rate);
 	else if (rate || tx->seg)
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 	trace_align(sk, conn, acked, rate, why);
@@ -335,8 +329,7 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn,
  * Called before the kernel sends: what this call lets out is in flight only
  * at the next one, so a round trip gets its end then.
  */
-static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn,
-			 struct mssfrac_net *mn)
+static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
@@ -348,7 +341,7 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn,
 	}
 	if (!tx->round_open || before(tp->snd_una, tx->round_end))
 		return;
-	round_done(sk, conn, mn);
+	round_done(sk, conn);
 	tx->last_una = tp->snd_una;
 	tx->round_wnd = tp->snd_wnd;
 	tx->round_open = 0;
@@ -359,12 +352,11 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn,
  * size stays while it fits, so that the offers between two reads, smaller by
  * what is unread, do not cut ever smaller segments.
  */
-static u32 unstall(struct sock *sk, struct mssfrac_conn *conn,
-		   struct mssfrac_net *mn, u32 mss)
+static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
-	u32 frac = READ_ONCE(mn->set.tx_frac);
+	u32 frac = READ_ONCE(conn->mn->set.tx_frac);
 	u32 seg;
 
 	if (tp->snd_wnd >= mss) {
@@ -399,13 +391,11 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_net *mn;
 	struct mssfrac_tx *tx;
 	u32 seg = 0;
 
 	if (!conn)
 		return stock;
-	mn = conn->mn;
 	tx = &conn->tx;
 
 	/*
@@ -424,9 +414,9 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		return stock;
 	}
 
-	watch_rounds(sk, conn, mn);
-	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(mn->set.tx_frac)) {
-		seg = unstall(sk, conn, mn, stock);
+	watch_rounds(sk, conn);
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac)) {
+		seg = unstall(sk, conn, stock);
 		if (!seg && state_open(sk))
 			seg = tx->seg;
 	}
