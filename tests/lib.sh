@@ -104,6 +104,19 @@ wait_for() {
 	done
 }
 
+# stage_pathprof: the profiler in memory, as $PP; in a guest, reading a program
+# costs more than running it.  PATHPROF names another than the one built.
+stage_pathprof() {
+	local built=${PATHPROF:-$TOP/build/bin/pathprof} libraries
+	mapfile -t libraries < <(ldd "$built" | awk '$2 == "=>" { print $3 }')
+	mkdir "$TMP/run" && cp "$built" "$TMP/run/pathprof" &&
+		cp "${libraries[@]}" "$TMP/run" && chmod 755 "$TMP" || return
+	# Read by the tests.
+	# shellcheck disable=SC2034
+	PP=$TMP/run/pathprof
+	export LD_LIBRARY_PATH=$TMP/run
+}
+
 # pair A B MTU: two namespaces joined by veth, 10.9.0.1 and 10.9.0.2,
 # fd09::1 and fd09::2.
 pair() {

@@ -7,13 +7,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 cd "$TMP" || exit
-# Kept in memory: in a guest, reading a program costs more than running it.
-built=${PATHPROF:-$TOP/build/bin/pathprof}
-mapfile -t libraries < <(ldd "$built" | awk '$2 == "=>" { print $3 }')
-mkdir run && cp "$built" run/pathprof && cp "${libraries[@]}" run || exit
-chmod 755 .
-PP=$TMP/run/pathprof
-export LD_LIBRARY_PATH=$TMP/run
+stage_pathprof || exit
 
 # refuses STATUS PATTERN COMMAND...: status, and one line that matches.
 refuses() {
