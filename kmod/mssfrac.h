@@ -142,7 +142,9 @@ struct mssfrac_tx {
 	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */
+	u64 last_rate;		/* bytes/s delivered in the epoch before */
 	u64 base_rate;		/* bytes/s delivered with stock segments */
+	u32 base_wnd;		/* bytes; the peer's window meanwhile */
 	u64 best_rate;		/* bytes/s of best_seg, the best size tried */
 	u32 best_seg;
 	u32 goal;		/* bytes; where a descent of tx_steady ends */

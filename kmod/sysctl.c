@@ -18,7 +18,7 @@
 
 static struct mssfrac_settings start = {
 	.ab_percent = 100,
-	.seg_max = 16,
+	.seg_max = 32,
 };
 
 /* What a parameter may hold, and where it is kept: one of u8, u32. */

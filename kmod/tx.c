@@ -13,16 +13,16 @@
  *           of round trips that all ended because of the peer's window.  If
  *           part of the window went unused, and another size would use it:
  *   SETTLE  switch, and let data pass that was cut for the old size.
- *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait eight
+ *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait 16
  *           times as long before the next trial.
  *           With tx_steady the size goes down to the wanted one by a step of
  *           MSS/N at a time, each judged as long, and the best one is kept:
  *           the SC2003 paper's "incrementally decrease the MSS if the window is
  *           locked in a steady state".
- *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
- *           than stock did, when the congestion window becomes the limit, when
- *           whole segments fill the window again, and from time to time to see
- *           what stock delivers now.
+ *   KEEP    go on and follow the window.  Back to WATCH when it no longer
+ *           delivers clearly more than stock did, when the congestion window
+ *           becomes the limit, when whole segments fill the window again, and
+ *           from time to time to see what stock delivers now.
  *
  * Windows below one segment.  With nothing in flight stock Linux sends one
  * window per max(RTO, 200 ms) (tcp_check_probe_timer).  A connection that has
@@ -43,7 +43,7 @@
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
 /* Old cuts leave the queue within a few round trips; then judge anyway. */
 #define SETTLE_ROUNDS	64
-/* A window is steady if it moved by less than 1/64 in an epoch. */
+/* A window is steady if it moved by 1/64 or less in an epoch. */
 #define STEADY_SHIFT	6
 /* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
@@ -52,10 +52,10 @@
 #define HARM_SHIFT	3
 /*
  * Round trips from a failed trial to the next: soon once more, for a size may
- * fail by the phase of the receiver's ACKs alone; then eight times as many.
+ * fail by the phase of the receiver's ACKs alone; then 16 times as many.
  */
 #define BACKOFF_MIN	32
-#define BACKOFF_FACTOR	8
+#define BACKOFF_FACTOR	16
 #define BACKOFF_MAX	8192
 /* Round trips until stock is measured again; doubles likewise. */
 #define RECHECK_MIN	512
@@ -146,6 +146,12 @@ static bool state_open(const struct sock *sk)
 	return inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
 }
 
+/* Bytes per second that a size of our own must deliver. */
+static u64 worthwhile(const struct mssfrac_tx *tx)
+{
+	return tx->base_rate + (tx->base_rate >> GAIN_SHIFT);
+}
+
 /* Stock again, and a longer wait before the next trial. */
 static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 {
@@ -166,7 +172,9 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
-		tx->base_rate = rate;
+		/* Stock delivers now more, now less: a trial must beat both. */
+		tx->base_rate = max(rate, tx->last_rate);
+		tx->base_wnd = tx->epoch_wnd;
 		tx->best_rate = 0;
 		tx->goal = seg;
 		if (READ_ONCE(conn->mn->set.tx_steady))
@@ -178,6 +186,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		return MSSFRAC_WHY_TRIAL;
 	}
 	tx->steady_wnd = tx->epoch_wnd;
+	tx->last_rate = rate;
 	epoch_start(tp, tx);
 	return MSSFRAC_WHY_ROUND;
 }
@@ -197,7 +206,7 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 					  READ_ONCE(conn->mn->set.tx_frac)));
 		return MSSFRAC_WHY_STEP;
 	}
-	if (tx->best_rate < tx->base_rate + (tx->base_rate >> GAIN_SHIFT)) {
+	if (tx->best_rate < worthwhile(tx)) {
 		give_up(conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
@@ -215,14 +224,12 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 step = mssfrac_step(tp->mss_cache, READ_ONCE(conn->mn->set.tx_frac));
 	struct mssfrac_tx *tx = &conn->tx;
-	u64 used = window_used(tp, rate);
 	u32 mss = tp->mss_cache;
 	u32 seg;
 
-	/* Less than stock delivered, or than it surely would in this window. */
-	if (rate < tx->base_rate ||
-	    used + (used >> GAIN_SHIFT) < mssfrac_whole_segments(tx->epoch_wnd,
-								 mss)) {
+	/* Stock's rate is that of base_wnd: scale by the segments it holds. */
+	if (rate * (tx->base_wnd / mss) <
+	    worthwhile(tx) * (tx->epoch_wnd / mss)) {
 		give_up(conn, tp);
 		return MSSFRAC_WHY_LOST_GAIN;
 	}

@@ -117,7 +117,7 @@ limits() {
 		rx_mss_est=0 tx_steady=0 seg_max=2 seg_max=256 ab_percent=0 \
 		ab_percent=100 ab_seed=4294967295 ab_seed=0 \
 		ab_mark=4294967294 ab_mark=0 rx_frac=0 tx_frac=0 \
-		seg_max=16; do
+		seg_max=32; do
 		set_in a "${pair%=*}" "${pair#*=}" || return 1
 		is "$(get_in a "${pair%=*}")" "${pair#*=}" || return 1
 	done

@@ -256,7 +256,7 @@ for check in settings sysctls counters whys fields constants arms ranges cells \
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
-plant settings kmod/sysctl.c 's/seg_max = 16/seg_max = 17/'
+plant settings kmod/sysctl.c 's/seg_max = 32/seg_max = 33/'
 plant settings kmod/sysctl.c 's/(SEG_MAX_MAX\t)256/\1255/'
 plant sysctls kmod/sysctl.c 's/"ab_seed"/"ab_key"/'
 plant sysctls "$module" 's/^tx_frac /tx_part /'
