@@ -97,6 +97,26 @@ static socklen_t address_of(struct sockaddr_storage *ss)
 	errx(EXIT_USAGE, "%s is not an IPv4 or IPv6 address", opt.address);
 }
 
+/* A line through (time, bytes), fitted by least squares. */
+struct line {
+	double n, t, b, tt, tb;
+};
+
+static void line_add(struct line *line, double t, double b)
+{
+	line->n++;
+	line->t += t;
+	line->b += b;
+	line->tt += t * t;
+	line->tb += t * b;
+}
+
+static double line_slope(const struct line *line)
+{
+	return (line->n * line->tb - line->t * line->b) /
+	       (line->n * line->tt - line->t * line->t);
+}
+
 /* Listening before the sender starts, so that connect() cannot be early. */
 static int listen_socket(void)
 {
@@ -272,6 +292,7 @@ static void open_and_set_window(int fd, struct shared *shared)
 
 struct result {
 	uint64_t bytes, ns;
+	double bytes_per_s;
 	struct tcp_info info;
 	int window_clamp, rcvbuf;
 };
@@ -290,6 +311,7 @@ static void answer(int fd, ssize_t n)
 static struct result receive(int listener, struct shared *shared)
 {
 	struct linger reset = { .l_onoff = 1 };
+	struct line reads = {};
 	struct result res = {};
 	uint64_t start, t, from = 0;
 	socklen_t len;
@@ -319,17 +341,28 @@ static struct result receive(int listener, struct shared *shared)
 		if (opt.writes) {
 			res.bytes += n;
 			res.ns = t - start;
+			res.bytes_per_s = (double)res.bytes * NSEC_PER_SEC /
+					  res.ns;
 			continue;
 		}
 		if (!from) {
-			if (t - start >= opt.warmup_ns)
-				from = t;
-			continue;
+			if (t - start < opt.warmup_ns)
+				continue;
+			from = t;
+			n = 0;
 		}
+		/*
+		 * A window arrives as a burst.  Where in one the first and the
+		 * last read fall would be an error of up to one window; the
+		 * slope through all reads has next to none of it.
+		 */
 		res.bytes += n;
 		res.ns = t - from;
-		if (res.ns >= opt.measure_ns)
+		line_add(&reads, res.ns, res.bytes);
+		if (res.ns >= opt.measure_ns) {
+			res.bytes_per_s = line_slope(&reads) * NSEC_PER_SEC;
 			break;
+		}
 	}
 	len = sizeof(res.info);
 	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &res.info, &len);
@@ -367,7 +400,7 @@ static void print_result(const struct result *res,
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
-	       (double)res->bytes * NSEC_PER_SEC / res->ns,
+	       res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
 	       (unsigned long long)cpu_time() * 1000, sender->tcpi_snd_mss,
