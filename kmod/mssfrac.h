@@ -129,6 +129,7 @@ enum mssfrac_tx_why {
 	MSSFRAC_WHY_RECHECK,	/* what stock delivers is old news */
 	MSSFRAC_WHY_STALL,	/* sized for a window below one MSS */
 	MSSFRAC_WHY_MSS,	/* path MTU or options changed */
+	MSSFRAC_WHY_NUDGE,	/* a segment a round waits for its ACK */
 };
 
 struct mssfrac_tx {
@@ -159,7 +160,9 @@ struct mssfrac_tx {
 	u8 round_open:1,	/* round_end is set */
 	   settling:1,		/* settle_seq is not acknowledged yet */
 	   stalled:1,		/* waiting on a window below one MSS */
-	   eager:1;		/* has stalled before: do not wait again */
+	   eager:1,		/* has stalled before: do not wait again */
+	   nudge:1,		/* halve what is sent next */
+	   nudged:1;		/* did so, and nothing was gained since */
 };
 
 struct mssfrac_rx {

@@ -62,6 +62,7 @@ TRACE_DEFINE_ENUM(MSSFRAC_WHY_MOVED);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_RECHECK);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_STALL);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_MSS);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_NUDGE);
 
 /*
  * Sender: a round trip ended, or the segment size was decided.  Sizes in
@@ -116,7 +117,8 @@ TRACE_EVENT(align,
 				   { MSSFRAC_WHY_MOVED, "window-moved" },
 				   { MSSFRAC_WHY_RECHECK, "recheck" },
 				   { MSSFRAC_WHY_STALL, "stall" },
-				   { MSSFRAC_WHY_MSS, "mss-changed" }),
+				   { MSSFRAC_WHY_MSS, "mss-changed" },
+				   { MSSFRAC_WHY_NUDGE, "nudge" }),
 		  __print_symbolic(__entry->phase,
 				   { MSSFRAC_TX_WATCH, "watch" },
 				   { MSSFRAC_TX_SETTLE, "settle" },

@@ -13,8 +13,9 @@
  *           of round trips that all ended because of the peer's window.  If
  *           part of the window went unused, and another size would use it:
  *   SETTLE  switch, and let data pass that was cut for the old size.
- *   TRIAL   measure again.  Not clearly better: back to WATCH, and wait 16
- *           times as long before the next trial.
+ *   TRIAL   measure again.  Not clearly better: once, if a segment a round
+ *           trip is missing, a nudge (try_nudge()) and measure again; then back
+ *           to WATCH, and wait 16 times as long before the next trial.
  *           With tx_steady the size goes down to the wanted one by a step of
  *           MSS/N at a time, each judged as long, and the best one is kept:
  *           the SC2003 paper's "incrementally decrease the MSS if the window is
@@ -45,9 +46,14 @@
 #define SETTLE_ROUNDS	64
 /* A window is steady if it moved by 1/64 or less in an epoch. */
 #define STEADY_SHIFT	6
+/*
+ * Rounding, an ACK that waits and the transmit chunk lose a segment each at
+ * most; who loses more lacks something else, a processor or a reader.
+ */
+#define LOST_SEGS	3
 /* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
-/* A trial this far below stock after so many round trips is over. */
+/* A size this far below stock after so many round trips is given up. */
 #define HARM_ROUNDS	8
 #define HARM_SHIFT	3
 /*
@@ -81,6 +87,7 @@ static void enter(const struct tcp_sock *tp, struct mssfrac_tx *tx, u8 phase,
 	}
 	tx->phase = phase;
 	tx->seg = seg;
+	tx->nudge = 0;
 	tx->steady_wnd = 0;
 	epoch_start(tp, tx);
 }
@@ -95,14 +102,13 @@ static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	return div64_u64(tx->epoch_bytes * USEC_PER_SEC, us);
 }
 
-/* Does the size under trial deliver clearly less than stock? */
+/* Does a size of our own deliver clearly less than stock? */
 static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
 	u64 least = tx->base_rate - (tx->base_rate >> HARM_SHIFT);
 
-	return (tx->phase == MSSFRAC_TX_SETTLE ||
-		tx->phase == MSSFRAC_TX_TRIAL) &&
+	return tx->phase != MSSFRAC_TX_WATCH &&
 	       tx->epoch_rounds >= HARM_ROUNDS &&
 	       tx->epoch_bytes * USEC_PER_SEC < least * us;
 }
@@ -152,6 +158,29 @@ static u64 worthwhile(const struct mssfrac_tx *tx)
 	return tx->base_rate + (tx->base_rate >> GAIN_SHIFT);
 }
 
+/*
+ * The receiver acknowledges every second segment, and all of a transmit chunk
+ * together.  Where chunks fall such that the last segment of each window waits
+ * for the first chunk of the next one, that ACK takes both, the window reopens
+ * for one segment less, and so it goes on: n - 1 segments a round trip, however
+ * even n is.  What is sent next goes in halves; that moves the odd one.
+ */
+static bool try_nudge(const struct tcp_sock *tp, struct mssfrac_tx *tx)
+{
+	u64 us = tp->tcp_mstamp - tx->epoch_start;
+	u64 used;
+
+	if (tx->nudged || tx->seg >= tp->mss_cache || !us)
+		return false;
+	used = div64_u64(tx->epoch_bytes * tcp_min_rtt(tp), us);
+	if (used + tx->seg / 2 > tx->epoch_wnd)
+		return false;
+	tx->nudge = 1;
+	tx->nudged = 1;
+	epoch_start(tp, tx);
+	return true;
+}
+
 /* Stock again, and a longer wait before the next trial. */
 static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 {
@@ -160,6 +189,7 @@ static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 	tx->backoff = clamp_t(u32, tx->backoff * BACKOFF_FACTOR,
 			      BACKOFF_MIN, BACKOFF_MAX);
 	tx->wait = tx->backoff;
+	tx->nudged = 0;
 	mssfrac_count(conn, tx_reverted, 1);
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
@@ -169,9 +199,11 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
+	u64 used = window_used(tp, rate);
 
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
-	    mssfrac_wasteful(window_used(tp, rate), tx->epoch_wnd)) {
+	    mssfrac_wasteful(used, tx->epoch_wnd) &&
+	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
 		/* Stock delivers now more, now less: a trial must beat both. */
 		tx->base_rate = max(rate, tx->last_rate);
 		tx->base_wnd = tx->epoch_wnd;
@@ -207,10 +239,12 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		return MSSFRAC_WHY_STEP;
 	}
 	if (tx->best_rate < worthwhile(tx)) {
+		if (try_nudge(tp, tx))
+			return MSSFRAC_WHY_NUDGE;
 		give_up(conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
-	tx->backoff = 0;
+	tx->nudged = 0;
 	tx->recheck_every = clamp_t(u32, tx->recheck_every * 2, RECHECK_MIN,
 				    RECHECK_MAX);
 	tx->recheck = tx->recheck_every;
@@ -225,18 +259,28 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	u32 step = mssfrac_step(tp->mss_cache, READ_ONCE(conn->mn->set.tx_frac));
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 mss = tp->mss_cache;
+	u32 segs = tx->base_wnd / mss;
 	u32 seg;
 
-	/* Stock's rate is that of base_wnd: scale by the segments it holds. */
-	if (rate * (tx->base_wnd / mss) <
-	    worthwhile(tx) * (tx->epoch_wnd / mss)) {
+	/*
+	 * In a larger window stock would deliver more, too.  In a smaller one
+	 * it may not deliver less: a receiver that acknowledges before it has
+	 * read offers half, and with other segments would not do so.
+	 */
+	if (rate * segs < worthwhile(tx) * max(segs, tx->epoch_wnd / mss)) {
+		if (try_nudge(tp, tx))
+			return MSSFRAC_WHY_NUDGE;
 		give_up(conn, tp);
 		return MSSFRAC_WHY_LOST_GAIN;
 	}
+	tx->nudged = 0;
 	seg = wanted_segment(sk, tx, &conn->mn->set);
 	if (seg == mss || !tx->recheck) {
 		u8 why = seg == mss ? MSSFRAC_WHY_MOVED : MSSFRAC_WHY_RECHECK;
 
+		/* It held for long: forget the trials that failed before. */
+		if (!tx->recheck)
+			tx->backoff = 0;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return why;
 	}
@@ -266,6 +310,8 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->recheck--;
 
 	if (harmful(tp, tx)) {
+		if (try_nudge(tp, tx))
+			return MSSFRAC_WHY_NUDGE;
 		give_up(conn, tp);
 		return MSSFRAC_WHY_NO_GAIN;
 	}
@@ -393,6 +439,17 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 	return tx->small_seg;
 }
 
+/* Half the size, for the one call in which a segment can go out. */
+static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcp_send_head(sk) || after(tp->snd_nxt + tx->seg, tcp_wnd_end(tp)))
+		return tx->seg;
+	tx->nudge = 0;
+	return max_t(u32, tx->seg / 2, MSSFRAC_MIN_SEG);
+}
+
 /* @stock: the kernel's segment size now.  Socket lock held. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
@@ -425,7 +482,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac)) {
 		seg = unstall(sk, conn, stock);
 		if (!seg && state_open(sk))
-			seg = tx->seg;
+			seg = tx->nudge ? nudge(sk, tx) : tx->seg;
 	}
 	return seg && seg < stock ? seg : stock;
 }
