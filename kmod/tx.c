@@ -163,17 +163,20 @@ static u64 worthwhile(const struct mssfrac_tx *tx)
  * together.  Where chunks fall such that the last segment of each window waits
  * for the first chunk of the next one, that ACK takes both, the window reopens
  * for one segment less, and so it goes on: n - 1 segments a round trip, however
- * even n is.  What is sent next goes in halves; that moves the odd one.
+ * even n is.  What is sent next goes in halves; that moves the last one.
  */
 static bool try_nudge(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
-	u64 used;
+	u64 used, full;
 
 	if (tx->nudged || tx->seg >= tp->mss_cache || !us)
 		return false;
+	/* One segment is missing, to a quarter: otherwise it is not that. */
 	used = div64_u64(tx->epoch_bytes * tcp_min_rtt(tp), us);
-	if (used + tx->seg / 2 > tx->epoch_wnd)
+	full = used + tx->seg;
+	if (full + tx->seg / 4 < tx->epoch_wnd ||
+	    full > tx->epoch_wnd + tx->seg / 4)
 		return false;
 	tx->nudge = 1;
 	tx->nudged = 1;
@@ -262,6 +265,11 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	u32 segs = tx->base_wnd / mss;
 	u32 seg;
 
+	seg = wanted_segment(sk, tx, &conn->mn->set);
+	if (seg == mss) {
+		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+		return MSSFRAC_WHY_MOVED;
+	}
 	/*
 	 * In a larger window stock would deliver more, too.  In a smaller one
 	 * it may not deliver less: a receiver that acknowledges before it has
@@ -274,15 +282,11 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		return MSSFRAC_WHY_LOST_GAIN;
 	}
 	tx->nudged = 0;
-	seg = wanted_segment(sk, tx, &conn->mn->set);
-	if (seg == mss || !tx->recheck) {
-		u8 why = seg == mss ? MSSFRAC_WHY_MOVED : MSSFRAC_WHY_RECHECK;
-
+	if (!tx->recheck) {
 		/* It held for long: forget the trials that failed before. */
-		if (!tx->recheck)
-			tx->backoff = 0;
+		tx->backoff = 0;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
-		return why;
+		return MSSFRAC_WHY_RECHECK;
 	}
 	if (READ_ONCE(conn->mn->set.tx_steady)) {
 		/* The best size was found for another window: raise, go down again. */

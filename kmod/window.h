@@ -122,8 +122,11 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 		return mss;
 	count += count & 1;
 
-	/* The division leaves less than a byte a segment unused. */
-	seg = window / count;
+	/*
+	 * Even as well: two halves (try_nudge()) are then one segment to the
+	 * byte.  Less than two bytes a segment stay unused.
+	 */
+	seg = window / count & ~1U;
 	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 

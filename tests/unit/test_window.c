@@ -56,7 +56,7 @@ static void paper(void)
 static void chosen(void)
 {
 	CASE("sender fills 26,052 B with four segments",
-	     is(mssfrac_segment(26052, 8948, 64, 16), 6513));
+	     is(mssfrac_segment(26052, 8948, 64, 16), 6512));
 	CASE("sender makes six of five whole segments",
 	     is(mssfrac_segment(44740, 8948, 64, 16), 7456));
 	CASE("sender leaves two whole segments alone",
@@ -147,14 +147,17 @@ static bool segment_invariants(void)
 		if (seg == mss)
 			continue;
 		count = window / seg;
-		/* Fills: what is left is less than one byte a segment. */
-		if (window - count * seg >= count)
+		/* Fills: what is left is less than two bytes a segment. */
+		if (window - count * seg >= 2 * count)
 			goto broken;
 		/* Even, unless one segment is all the window can hold. */
 		if (count & 1 && (count > 1 || window >= mss))
 			goto broken;
-		/* No worse than whole segments, a byte a segment apart. */
-		if (count * seg + count <
+		/* Halves are whole bytes. */
+		if (window >= mss && seg & 1)
+			goto broken;
+		/* No worse than whole segments, two bytes a segment apart. */
+		if (count * seg + 2 * count <
 		    mssfrac_whole_segments(window, mss))
 			goto broken;
 		continue;
