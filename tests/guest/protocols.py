@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """What test_protocols.sh runs: one process for all cases, for Python starts
-slowly in an emulated guest.  Both ends of every connection are here; what
-arrives is compared by content.  Prints "ok NAME" or "not ok NAME" a case."""
-import array
-import contextlib
-import ctypes
+slowly in an emulated guest."""
 import os
 import select
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
-import threading
-import time
-import traceback
 
-LIMIT = 120  # seconds; only ends what hangs
+import connections
+from connections import (
+    ADDRESS, LIMIT, Sender, Wire, close, connect, counters, enter, listener,
+    netstat, pattern, receive, run, same, setting, sh, small_window, stepped,
+    sysctl, transfer, unscaled, wait_until)
 
 TCP_ULP, TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 31, 19, 20, 21
 TCP_REPAIR_OPTIONS, TCP_REPAIR_WINDOW = 22, 29
@@ -26,227 +21,6 @@ SO_SNDBUFFORCE = 32
 SO_ZEROCOPY, MSG_ZEROCOPY, MSG_FASTOPEN = 60, 0x4000000, 0x20000000
 IPPROTO_MPTCP = 262
 TCPI_OPT_SYN_DATA = 32
-ETH_P_ALL = 3
-
-libc = ctypes.CDLL(None, use_errno=True)
-namespaces = {"": os.open("/proc/self/ns/net", os.O_RDONLY),
-              **{name: os.open(f"/run/netns/{name}", os.O_RDONLY)
-                 for name in os.listdir("/run/netns")}}
-ADDRESS = {"a": "10.9.0.1", "b": "10.9.0.2", "c": "10.9.0.1", "d": "10.9.0.2"}
-port = 6000
-
-
-def enter(name):
-    assert not libc.setns(namespaces[name], 0x40000000), name
-
-
-def sh(command):
-    subprocess.run(command, shell=True, check=True)
-
-
-def sysctl(name, key, value):
-    """Set a net sysctl of a namespace; return the old value."""
-    enter(name)
-    with open(f"/proc/sys/net/{key}", "r+", encoding="ascii") as file:
-        old = file.read().strip()
-        file.seek(0)
-        file.write(str(value))
-    return old
-
-
-@contextlib.contextmanager
-def setting(name, key, value):
-    """The same for a while."""
-    old = sysctl(name, key, value)
-    try:
-        yield
-    finally:
-        sysctl(name, key, old)
-
-
-def counters(name):
-    enter(name)
-    with open("/proc/net/mssfrac", encoding="ascii") as file:
-        return {k: int(v) for k, v in map(str.split, file)}
-
-
-def netstat(name, key):
-    """A counter of /proc/net/netstat."""
-    enter(name)
-    with open("/proc/net/netstat", encoding="ascii") as file:
-        lines = [line.split() for line in file]
-    for names, values in zip(lines[::2], lines[1::2]):
-        if key in names:
-            return int(values[names.index(key)])
-    raise KeyError(key)
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end, f"waited too long for {what}"
-        time.sleep(0.02)  # polling interval
-
-
-def pattern(size):
-    """Bytes that tell their position."""
-    return array.array("I", range(size // 4)).tobytes()
-
-
-def listener(name, family=socket.AF_INET, protocol=0, options=()):
-    global port
-    port += 1
-    enter(name)
-    sock = socket.socket(family, socket.SOCK_STREAM, protocol)
-    sock.settimeout(LIMIT)
-    for level, option, value in options:
-        sock.setsockopt(level, option, value)
-    sock.bind(("", port))
-    sock.listen()
-    return sock
-
-
-def connect(server="b", client="a", address=None, protocol=0, rcvbuf=0,
-            options=(), client_options=()):
-    """A connection of two namespaces: client's socket, server's socket."""
-    address = address or ADDRESS[server]
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    if rcvbuf:
-        options = [(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf), *options]
-    listening = listener(server, family, protocol, options)
-    enter(client)
-    sock = socket.socket(family, socket.SOCK_STREAM, protocol)
-    sock.settimeout(LIMIT)
-    for level, option, value in client_options:
-        sock.setsockopt(level, option, value)
-    sock.connect((address, port))
-    peer, _ = listening.accept()
-    peer.settimeout(LIMIT)
-    listening.close()
-    return sock, peer
-
-
-def receive(sock, size):
-    got = bytearray()
-    while len(got) < size:
-        part = sock.recv(min(65536, size - len(got)))
-        assert part, f"the connection ended after {len(got)} of {size} bytes"
-        got += part
-    return bytes(got)
-
-
-def same(got, sent):
-    if got != sent:
-        at = next(i for i, (g, s) in enumerate(zip(got, sent)) if g != s)
-        raise AssertionError(f"byte {at} of {len(sent)} is wrong")
-
-
-class Sender(threading.Thread):
-    """Sends in a thread of its own; join() raises what went wrong."""
-
-    def __init__(self, function, *arguments):
-        super().__init__(daemon=True)
-        self.call = lambda: function(*arguments)
-        self.error = None
-        self.start()
-
-    def run(self):
-        try:
-            self.call()
-        except Exception as error:  # handed on to whoever joins
-            self.error = error
-
-    def join(self, timeout=LIMIT):
-        super().join(timeout)
-        assert not self.is_alive(), "the sender did not end"
-        if self.error:
-            raise self.error
-
-
-def transfer(sock, peer, size=200000, meanwhile=None):
-    """Send size bytes from sock to peer and compare."""
-    data = pattern(size)
-    sender = Sender(sock.sendall, data)
-    first = receive(peer, size // 2)
-    if meanwhile:
-        meanwhile()
-    same(first + receive(peer, size - size // 2), data)
-    sender.join()
-
-
-def gone(name, wanted_port):
-    """No socket of that port is left; TIME_WAIT has no socket any more."""
-    enter(name)
-    text = ""
-    for table in ("tcp", "tcp6"):
-        with open(f"/proc/net/{table}", encoding="ascii") as file:
-            text += "".join(file.readlines()[1:])
-    rows = [line.split() for line in text.splitlines()]
-    return not any(f":{wanted_port:04X}" in row[1] + row[2] and row[3] != "06"
-                   for row in rows)
-
-
-def close(sock, peer, client="a", server="b"):
-    number = port
-    sock.close()
-    peer.close()
-    wait_until(lambda: gone(client, number) and gone(server, number),
-               "the sockets to end")
-
-
-def transfer_until_counted(sock, peer, size, name, counter):
-    """When a policy acts depends on round trip times, and these on the host."""
-    before = counters(name)[counter]
-    end = time.monotonic() + LIMIT
-    while counters(name)[counter] == before:
-        assert time.monotonic() < end, f"{name}: no {counter}"
-        transfer(sock, peer, size)
-
-
-def small_window(sock, peer):
-    """Make the peer's window smaller than one MSS, and wait until the sender
-    chose a size for it: from here on the sender is treated."""
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2500)
-    transfer_until_counted(sock, peer, 100000, "a", "treated_tx_unstalled")
-
-
-def unscaled(rcvbuf=12000, **more):
-    """A connection without window scaling; the receiver acts on no other."""
-    with setting("b", "ipv4/tcp_window_scaling", 0):
-        return connect(rcvbuf=rcvbuf, **more)
-
-
-def stepped(sock, peer):
-    """Transfer until the receiver offered steps: from here on it is treated."""
-    transfer_until_counted(sock, peer, 600000, "b", "treated_rx_raised")
-
-
-class Wire:
-    """What a namespace's device sees of the newest connection."""
-
-    def __init__(self, name):
-        enter(name)
-        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
-                                  socket.htons(ETH_P_ALL))
-        self.sock.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # RCVBUFFORCE
-        self.sock.bind((f"v{name}", 0))
-        self.sock.setblocking(False)
-
-    def packets(self):
-        """(source port, window field, bytes of data) of each IPv4 packet"""
-        while True:
-            try:
-                frame = self.sock.recv(65536 + 100)
-            except BlockingIOError:
-                return
-            if frame[12:14] != b"\x08\x00" or frame[23] != 6:
-                continue
-            tcp = 14 + 4 * (frame[14] & 15)
-            ports = struct.unpack_from("!HH", frame, tcp)
-            if port in ports:
-                end = 14 + struct.unpack_from("!H", frame, 16)[0]
-                yield (ports[0], struct.unpack_from("!H", frame, tcp + 14)[0],
-                       end - tcp - 4 * (frame[tcp + 12] >> 4))
 
 
 # --- Sockets whose window or segment size others own ------------------------
@@ -358,7 +132,7 @@ def fast_open():
     for _ in range(2):
         enter("a")
         sock = socket.socket()
-        sent = sock.sendto(data[:1000], MSG_FASTOPEN, (ADDRESS["b"], port))
+        sent = sock.sendto(data[:1000], MSG_FASTOPEN, (ADDRESS["b"], connections.port))
         sock.settimeout(LIMIT)
         peer, _ = listening.accept()
         peer.settimeout(LIMIT)
@@ -440,7 +214,7 @@ def window_clamp():
     wire = Wire("b")
     stepped(sock, peer)
     windows = [window for source, window, _ in wire.packets()
-               if source == port]
+               if source == connections.port]
     assert 18000 < max(windows) <= clamp, f"offered {max(windows)}"
     close(sock, peer)
 
@@ -496,7 +270,7 @@ def maxseg():
     before = counters("a")["treated_tx_unstalled"]
     transfer(sock, peer)
     assert counters("a")["treated_tx_unstalled"] > before, "not treated"
-    sizes = {size for source, _, size in wire.packets() if source != port}
+    sizes = {size for source, _, size in wire.packets() if source != connections.port}
     sh("ip netns exec a ethtool -K va tso on")
     assert max(sizes) <= 3000, f"a segment of {max(sizes)} bytes"
     close(sock, peer)
@@ -609,92 +383,8 @@ def send_file():
     close(sock, peer)
 
 
-# --- What a writer's options put on the wire; in the deterministic guest, for
-# --- a cork gives way after 200 ms.
-
-def option(sock, name, value):
-    sock.setsockopt(socket.IPPROTO_TCP, name, value)
-
-
-def nagle(sock, data):
-    for at in range(0, len(data), 100):
-        sock.send(data[at:at + 100])
-
-
-def nodelay(sock, data):
-    option(sock, socket.TCP_NODELAY, 1)
-    nagle(sock, data)
-    option(sock, socket.TCP_NODELAY, 0)
-
-
-def cork(sock, data):
-    option(sock, socket.TCP_CORK, 1)
-    nagle(sock, data)
-    option(sock, socket.TCP_CORK, 0)
-
-
-def more(sock, data):
-    for at in range(0, len(data) - 100, 100):
-        sock.send(data[at:at + 100], socket.MSG_MORE)
-    sock.send(data[-100:])
-
-
-def written(way, sock, peer, size=300):
-    """Segment sizes as they arrive."""
-    wire = Wire("b")
-    data = pattern(size)
-    way(sock, data)
-    same(receive(peer, size), data)
-    # The last acknowledgement, so that nothing is in flight for the next.
-    wait_until(lambda: not struct.unpack_from("I", sock.getsockopt(
-        socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[0], "acknowledgement")
-    return [size for source, _, size in wire.packets()
-            if source != port and size]
-
-
-def writes():
-    """Nagle, TCP_NODELAY, TCP_CORK and MSG_MORE, both arms"""
-    for percent in 0, 100:
-        for name in "ab":
-            sysctl(name, "mssfrac/ab_percent", percent)
-        sock, peer = connect()
-        if percent:
-            small_window(sock, peer)
-        for way, wanted in ((nagle, [100, 200]), (nodelay, [100] * 3),
-                            (cork, [300]), (more, [300])):
-            got = written(way, sock, peer)
-            assert got == wanted, f"{way.__name__}, {percent} %: {got}"
-        close(sock, peer)
-
-
-def full_segments():
-    """a cork holds back what is less than the chosen segment"""
-    sock, peer = connect()
-    small_window(sock, peer)
-    got = written(cork, sock, peer, 20000)
-    assert len(set(got[:-1])) == 1 and got[-1] < got[0] < 4500, got
-    close(sock, peer)
-
-
-PROTOCOLS = [mptcp, repair, ktls, ktls_kept, fast_open, ipv6,
-             syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
-             shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
-             zerocopy, send_file]
-WRITES = [writes, full_segments]
-
-
-def main():
-    for case in WRITES if sys.argv[1:] == ["writes"] else PROTOCOLS:
-        start = time.monotonic()
-        try:
-            case()
-            word = "ok"
-        except Exception:  # whatever it is, it is this case's failure
-            traceback.print_exc(file=sys.stdout)
-            word = "not ok"
-        print(f"{word} {case.__doc__}", flush=True)
-        print(f"# {time.monotonic() - start:.1f} s", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run([mptcp, repair, ktls, ktls_kept, fast_open, ipv6,
+         syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
+         shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
+         zerocopy, send_file])

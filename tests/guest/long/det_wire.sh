@@ -71,4 +71,4 @@ set_in b ipv4.tcp_window_scaling 1
 set_in b ipv4.tcp_rmem "4096 131072 6291456"
 set_in a mssfrac.tx_frac 64
 set_in b mssfrac.rx_frac 64
-python_cases "$TOP/tests/guest/protocols.py" writes
+python_cases "$TOP/tests/guest/writes.py"

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# rx_mss_est: how large the sender's segments are.  The cases are in
+# estimate.py.
+. "$(dirname "$0")/../lib.sh"
+plan 4
+
+insmod "$MODULE" || exit
+defer "rmmod mssfrac"
+modprobe tun || exit
+ip netns add a
+defer "ip netns del a"
+echo 1 >/sys/kernel/tracing/events/mssfrac/window/enable || exit
+defer "echo 0 >/sys/kernel/tracing/events/mssfrac/window/enable"
+
+python_cases "$TOP/tests/guest/estimate.py"
