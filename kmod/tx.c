@@ -132,10 +132,20 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	return seg;
 }
 
-/* Bytes a round trip at this rate. */
-static u64 window_used(const struct tcp_sock *tp, u64 rate)
+/*
+ * Bytes a round trip at this rate.  One takes min_rtt and little more, or two
+ * of them where the last segment's ACK waits for the next window; in between a
+ * processor or a queue stretched it, and the window is not what is short.
+ */
+static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
+		       u64 rate)
 {
-	return div_u64(rate * tcp_min_rtt(tp), USEC_PER_SEC);
+	u64 rtt = div_u64(tp->tcp_mstamp - tx->epoch_start, tx->epoch_rounds);
+	u32 min_rtt = tcp_min_rtt(tp);
+
+	if (rtt < min_rtt + min_rtt / 8 || rtt > min_rtt + min_rtt / 2)
+		rtt = min_rtt;
+	return div_u64(rate * rtt, USEC_PER_SEC);
 }
 
 static bool steady(const struct mssfrac_tx *tx)
@@ -202,7 +212,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
-	u64 used = window_used(tp, rate);
+	u64 used = window_used(tp, tx, rate);
 
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(used, tx->epoch_wnd) &&
