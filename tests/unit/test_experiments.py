@@ -88,15 +88,30 @@ def test_redis_benchmark_figure(wanted, completed, latency):
     assert load("programs/measure.py").seconds_of(text) == wanted
 
 
-def test_a_number_of_writes(tmp_path):
-    tool = tmp_path / "mssab-load"
+@pytest.fixture(scope="module")
+def transfer(tmp_path_factory):
+    """mssab-load with options, its result."""
+    tool = tmp_path_factory.mktemp("load") / "mssab-load"
     subprocess.run(["cc", "-std=gnu11", "-O1", "-o", tool,
                     TOP / "userspace/mssab/mssab-load.c"], check=True)
-    done = subprocess.run(
-        [tool, "--port", "5877", "--write", "1001", "--writes", "777"],
-        check=True, capture_output=True, timeout=60)
-    result = json.loads(done.stdout)
+    return lambda *options: json.loads(subprocess.run(
+        [tool, *options], check=True, capture_output=True, timeout=60).stdout)
+
+
+def test_a_number_of_writes(transfer):
+    result = transfer("--port", "5877", "--write", "1001", "--writes", "777")
     assert result["bytes"] == 1001 * 777
     # Nagle's algorithm joins writes, and loopback segments hold 65483 bytes.
     assert 777 * 1001 / 65483 <= result["segments"] <= 777
     assert 0 < result["cpu_ns"]
+
+
+@pytest.mark.parametrize("options", [
+    [], ["--window", "35800", "--open", "65536"]])
+def test_requests(transfer, options):
+    result = transfer("--port", "5878", "--request", "1000", "--warmup-ms", "0",
+                      "--measure-ms", "20", *options)
+    assert result["bytes"] % 1000 == 0 and result["bytes"] > 0
+    # A steady trickle: the slope through all reads is bytes / ns, nearly.
+    mean = result["bytes"] / result["ns"] * 1e9
+    assert 0.5 < result["bytes_per_s"] / mean < 2

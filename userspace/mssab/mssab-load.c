@@ -274,8 +274,11 @@ static ssize_t read_some(int fd)
 	return n;
 }
 
-/* The receiver's part of sink_window(): say when a piece is read. */
-static void open_and_set_window(int fd, struct shared *shared)
+/*
+ * The receiver's part of sink_window(): say when a piece is read.  Returns the
+ * bytes read that are no longer its.
+ */
+static ssize_t open_and_set_window(int fd, struct shared *shared)
 {
 	uint64_t got = 0;
 
@@ -288,6 +291,7 @@ static void open_and_set_window(int fd, struct shared *shared)
 			err(1, "write");
 		got += read_some(fd);
 	}
+	return got - opt.open - shared->sent;
 }
 
 struct result {
@@ -324,8 +328,11 @@ static struct result receive(int listener, struct shared *shared)
 	if (opt.rcvbuf && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &opt.rcvbuf,
 				     sizeof(opt.rcvbuf)))
 		err(1, "SO_RCVBUF %d", opt.rcvbuf);
-	if (opt.window)
-		open_and_set_window(fd, shared);
+	if (opt.window) {
+		n = open_and_set_window(fd, shared);
+		if (opt.request)
+			answer(fd, n);
+	}
 
 	start = now();
 	for (;;) {

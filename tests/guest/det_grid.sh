@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A fixed twentieth of the window grid (experiments/grid.toml): fractional
+# segments fill the window and never lose.  Cells where the processor or the
+# congestion window is the limit are not among them; `make bench-window` measures
+# all.
+. "$(dirname "$0")/../lib.sh"
+
+cells="mtu 1500 rtt 1 window 0.9 ws on
+mtu 1500 rtt 10 window 1.3 ws off
+mtu 1500 rtt 10 window 1.9 ws on
+mtu 1500 rtt 50 window 0.4 ws off
+mtu 1500 rtt 50 window 0.9 ws on
+mtu 1500 rtt 50 window 9 ws off
+mtu 8160 rtt 10 window 4.6 ws off
+mtu 8160 rtt 10 window 5.5 ws on
+mtu 8160 rtt 50 window 3.4 ws off
+mtu 8160 rtt 50 window 4.6 ws on
+mtu 9000 rtt 1 window 0.4 ws off
+mtu 9000 rtt 10 window 2.6 ws off
+mtu 9000 rtt 10 window 3.4 ws on
+mtu 9000 rtt 50 window 1.9 ws off
+mtu 9000 rtt 50 window 2.6 ws on
+mtu 16000 rtt 10 window 1.3 ws off
+mtu 16000 rtt 10 window 1.9 ws on
+mtu 16000 rtt 50 window 1.9 ws off
+mtu 16000 rtt 50 window 2.6 ws on
+lo rtt 1 window 0.4 ws on
+lo rtt 50 window 0.9 ws on
+mtu 9000 rtt 10 window 0.9 ws on, nodelay
+mtu 1500 rtt 10 window 2.6 ws on, bbr
+mtu 1500 rtt 10 window 5.5 ws off, mssfrac
+mtu 9000 rtt 10 window 2.6 ws off, mssfrac
+mtu 1500 rtt 10 window 0.9 ws off, gro off
+mtu 9000 rtt 10 window 0.9 ws off, write 1024
+mtu 1500 rtt 1 window 5.5 ws on, gso off
+mtu 9000 rtt 10 window 5.5 ws off, gso off
+mtu 9000 rtt 10 window 2.6 ws on, gro off
+mtu 9000 rtt 10 window 1.9 ws off, fq
+mtu 9000 rtt 10 window 0.9 ws on, cwnd 4
+mtu 9000 rtt 10 window 1.9 ws on, seed 3
+mtu 9000 rtt 10 window 2.6 ws off, seed 2
+mtu 9000 rtt 10 window 5.5 ws on, seed 1
+mtu 1500 rtt 10 window 3.7 ws on, request 1
+mtu 9000 rtt 10 window 3.7 ws on, request 16384
+mtu 9000 rtt 10 window 20 ws on, request 1
+mtu 9000 rtt 10 window 20 ws on, request 16384"
+plan 39
+
+insmod "$MODULE" || exit
+defer "rmmod mssfrac"
+mssab run "$TOP/experiments/grid.toml" --only "^(${cells//$'\n'/|})\$" \
+	--json "$TMP/results.json" >"$TMP/table" 2>"$TMP/err"
+sed 's/^/# /' "$TMP/table" "$TMP/err"
+
+echo "$cells" >"$TMP/cells"
+python_cases "$TOP/tests/guest/grid.py" "$TMP/results.json" "$TMP/cells"
