@@ -32,6 +32,7 @@ class Packet:
     window: int
     size: int
     options: dict
+    fills: bool = False  # data that ends where the window ends
 
 
 @dataclass
@@ -125,10 +126,13 @@ class Connection:
     def place(self, number):
         return signed(number - self.start)
 
+    def end(self, packet):
+        return self.place(packet.seq) + packet.size
+
     def ends_old_cut(self, packet):
         """Data queued before a size was chosen stays in pieces of one MSS,
         and the last segment of each is what is left of it."""
-        return (self.place(packet.seq) + packet.size) % self.mss == 0
+        return self.end(packet) % self.mss == 0
 
     def offered(self, packet):
         return packet.window << self.scale
@@ -143,25 +147,19 @@ class Connection:
                     self.wrong(packet, f"right edge back by {edge - new}")
                 edge = max(edge, new)
             elif packet.dport == self.port and packet.size:
-                end = self.place(packet.seq) + packet.size
+                end = self.end(packet)
+                packet.fills = end == edge
                 if end > edge:
                     self.wrong(packet, f"{end - edge} bytes beyond the window")
 
     def check_sizes(self):
         """No segment above the MSS; none below MIN_SEG but where the data, the
         window or a piece of one MSS ends."""
-        edge = self.edge
-        last = self.data[-1]
-        for packet in self.packets:
-            if packet.sport == self.port and packet.flags & ACK:
-                if not packet.flags & (SYN | RST):
-                    edge = max(edge, self.place(packet.ack)
-                               + self.offered(packet))
-            elif packet.size > self.mss:
+        for packet in self.data:
+            if packet.size > self.mss:
                 self.wrong(packet, f"{packet.size} bytes, MSS {self.mss}")
-            elif 0 < packet.size < MIN_SEG and packet is not last and \
-                    self.place(packet.seq) + packet.size != edge and \
-                    not self.ends_old_cut(packet):
+            elif packet.size < MIN_SEG and packet is not self.data[-1] and \
+                    not packet.fills and not self.ends_old_cut(packet):
                 self.wrong(packet, f"{packet.size} bytes, though nothing ends "
                            "there")
 
@@ -204,24 +202,48 @@ class Connection:
         return acted
 
     def check_kept(self, events, frac):
-        """While a size is kept every segment has it, and an even count of
-        them fills the window, to less than a step of MSS/frac each."""
+        """While a size is kept an even count of segments fills the window, to
+        less than a step of MSS/frac each, and every segment has that size,
+        except where the window ends and where a piece of the queue does.
+
+        The queue holds pieces of whole segments, of the size in force when
+        they were written.  So they end on a grid of that size; Nagle's rule
+        (RFC 9293 section 3.7.4, with Minshall's change) lets one small segment
+        out at the window's end, and the piece it was cut from ends early."""
         step = self.mss // frac
         sizes = 0
+        grids = [(self.mss, 0)]  # sizes, and a place where a piece ends
+        before = self.mss
+        own = None
         for event, after in zip(events, events[1:]):
+            seg = event.fields["seg"] or self.mss
+            if seg != before:
+                grids += [(before, self.place(p.seq)) for p in self.data
+                          if p.time < event.time and p.size == before][-1:]
+                before = seg
+                own = None
             if event.fields["phase"] != "keep":
                 continue
-            seg, window = event.fields["seg"], event.fields["window"]
+            window = event.fields["window"]
             count = window // seg
             if count % 2 or window - count * seg >= count * step:
                 self.wrong(event, f"size {seg}: {window / seg:.3f} segments "
                            f"in {window}")
             # The size decided at this event holds from it to the next.
             for packet in self.data:
-                if event.time + SLACK < packet.time < after.time - SLACK:
-                    sizes += 1
-                    if packet.size != seg:
-                        self.wrong(packet, f"{packet.size} bytes, kept {seg}")
+                if not event.time + SLACK < packet.time < after.time - SLACK:
+                    continue
+                sizes += 1
+                end = self.end(packet)
+                if packet.size == seg or packet.size < seg and (
+                        packet.fills or any((end - place) % size == 0
+                                            for size, place in grids)):
+                    continue
+                # Where this size's own pieces end is not known, but it is
+                # the same place modulo the size every time.
+                own = end % seg if own is None else own
+                if packet.size > seg or end % seg != own:
+                    self.wrong(packet, f"{packet.size} bytes, kept {seg}")
         return sizes
 
     def check_small(self, events):

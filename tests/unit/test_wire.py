@@ -200,6 +200,43 @@ def test_kept_leaves_a_step(judge):
     objects(judge(kept([820] * 4, 820), sender="64"), "4.146 segments in 3400")
 
 
+def test_accepts_the_end_of_the_window(judge):
+    """100 bytes more than four segments: once a small one fills them, and the
+    piece it was cut from ends where it would have ended."""
+    capture = kept([SEG] * 4, window=WINDOW + 100)
+    at = 160 * SEG
+    for sizes in ((SEG,) * 4 + (100,), (SEG,) * 3 + (SEG - 100,) + (SEG,)):
+        for size in sizes:
+            capture.data(at, size)
+            at += size
+        capture.offer(at, WINDOW + 100)
+    capture.align("round", "keep", SEG, WINDOW)
+    assert "kept 850" not in judge(capture, sender="64")[1]
+
+
+def followed(rest):
+    """A kept size of 850 becomes 800: pieces of 1700 are in the queue."""
+    capture = kept([SEG] * 4)
+    at = 160 * SEG
+    capture.align("round", "keep", 800, 3200)
+    for _ in range(3):
+        for size in (800, 800, rest):
+            capture.data(at, size)
+            at += size
+        capture.offer(at, WINDOW)
+    capture.align("round", "keep", 800, 3200)
+    return capture
+
+
+def test_accepts_rests_of_an_earlier_size(judge):
+    # Of which one is too small for another rule.
+    assert "kept 800" not in judge(followed(100), sender="64")[1]
+
+
+def test_rest_of_no_earlier_size(judge):
+    objects(judge(followed(700), sender="64"), "700 bytes, kept 800")
+
+
 @pytest.mark.parametrize("size, status", [(450 + 90, 0), (450 + 91, 1)])
 def test_below_one_mss(judge, size, status):
     capture = Capture()
