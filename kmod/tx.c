@@ -202,7 +202,6 @@ static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 	tx->backoff = clamp_t(u32, tx->backoff * BACKOFF_FACTOR,
 			      BACKOFF_MIN, BACKOFF_MAX);
 	tx->wait = tx->backoff;
-	tx->nudged = 0;
 	mssfrac_count(conn, tx_reverted, 1);
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
@@ -221,6 +220,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->base_rate = max(rate, tx->last_rate);
 		tx->base_wnd = tx->epoch_wnd;
 		tx->best_rate = 0;
+		tx->nudged = 0;
 		tx->goal = seg;
 		if (READ_ONCE(conn->mn->set.tx_steady))
 			seg = mssfrac_steady_step(tp->mss_cache, seg,
@@ -317,6 +317,7 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
+	u8 why;
 
 	if (tx->wait)
 		tx->wait--;
@@ -324,10 +325,12 @@ static u8 judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->recheck--;
 
 	if (harmful(tp, tx)) {
+		why = tx->phase == MSSFRAC_TX_KEEP ? MSSFRAC_WHY_LOST_GAIN :
+						     MSSFRAC_WHY_NO_GAIN;
 		if (try_nudge(tp, tx))
 			return MSSFRAC_WHY_NUDGE;
 		give_up(conn, tp);
-		return MSSFRAC_WHY_NO_GAIN;
+		return why;
 	}
 	if (tx->settling) {
 		if (before(tp->snd_una, tx->settle_seq) &&

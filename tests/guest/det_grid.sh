@@ -29,11 +29,11 @@ lo rtt 1 window 0.4 ws on
 lo rtt 50 window 0.9 ws on
 mtu 9000 rtt 10 window 0.9 ws on, nodelay
 mtu 1500 rtt 10 window 2.6 ws on, bbr
-mtu 1500 rtt 10 window 5.5 ws off, mssfrac
+mtu 1500 rtt 10 window 0.9 ws off, mssfrac
 mtu 9000 rtt 10 window 2.6 ws off, mssfrac
 mtu 1500 rtt 10 window 0.9 ws off, gro off
 mtu 9000 rtt 10 window 0.9 ws off, write 1024
-mtu 1500 rtt 1 window 5.5 ws on, gso off
+mtu 1500 rtt 10 window 1.9 ws on, gso off
 mtu 9000 rtt 10 window 5.5 ws off, gso off
 mtu 9000 rtt 10 window 2.6 ws on, gro off
 mtu 9000 rtt 10 window 1.9 ws off, fq
