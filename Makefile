@@ -43,6 +43,10 @@ build/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $<
 
+build/bin/overhead-load: tests/bench/overhead/load.c
+	@mkdir -p $(@D)
+	@$(CC) -D_GNU_SOURCE $(CFLAGS) -o $@ $<
+
 pattern: build/tests/pattern-load ## build the load of the stress tests
 
 build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
@@ -104,6 +108,11 @@ bench-cost:			## count the instructions the module adds
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
 	@scripts/bench-cost $(KERNEL)
 
+bench-overhead: build/bin/overhead-load ## count what tracing adds per packet
+	@scripts/setup build guest $(KERNEL) check
+	@$(MAKE) $(QUIET) -j$(JOBS) pathprof
+	@scripts/bench-overhead $(KERNEL)
+
 bench-programs:			## run real programs with small buffers
 	@scripts/setup build guest $(KERNEL) programs
 	@$(MAKE) $(QUIET) kmod
@@ -140,5 +149,6 @@ help:				## this list
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
 	check-all check-debug check-packetdrill check-unit shell bench-window \
-	bench-window-iperf3 bench-cost bench-programs bench-payload load \
+	bench-window-iperf3 bench-cost bench-overhead bench-programs \
+	bench-payload load \
 	unload dkms undkms install uninstall clean help

@@ -88,12 +88,86 @@ flipped() {
 	done
 }
 
+# Added to itself, every count of a profile is twice what it was.
+merged() {
+	"$PP" merge -o two.json "$KEPT" "$KEPT" &&
+		python3 -IS - "$KEPT" two.json <<'END'
+import json, sys
+one, two = (json.load(open(name)) for name in sys.argv[1:])
+def counts(p):
+    for path in p["paths"]:
+        yield [path[k] for k in ("packets", "segments", "bytes", "work_ns",
+               "wait_ns")] + path["stage_ns"] + path["histogram"]
+    yield [v for k, v in sorted(p["account"].items())]
+assert len(one["paths"]) == len(two["paths"]) > 5
+for a, b in zip(counts(one), counts(two), strict=True):
+    assert [2 * n for n in a] == b, (a, b)
+END
+}
+
+# Packets of another --sample weigh something else.
+merge_refused() {
+	sed 's/"sample": 1,/"sample": 2,/' "$KEPT" >half.json
+	"$PP" merge -o none.json "$KEPT" half.json 2>stderr
+	[ $? -eq 1 ] && grep -q 'another --sample' stderr && [ ! -e none.json ]
+}
+
+# With itself nothing differs; with twice the cost per packet, all does.
+diffed() {
+	"$PP" diff "$KEPT" "$KEPT" >same.txt && "$PP" diff --json "$KEPT" \
+		"$KEPT" >same.json && ! head -n -1 same.txt | grep -F '*' &&
+		! grep -nE '.{81}' same.txt && python3 -IS - same.json <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert len(rows) > 5
+assert all(r["packets"][0] == r["packets"][1] for r in rows)
+END
+}
+
+# Each format is what its readers take, with the sums of the profile.
+exported() {
+	for format in json csv folded openmetrics perfetto; do
+		"$PP" export -f $format "$KEPT" >x.$format || return
+	done
+	"$PP" flame "$KEPT" >x.svg || return
+	cmp x.json "$KEPT" || return
+	python3 -I - "$KEPT" <<'END'
+import csv, json, sys, xml.dom.minidom
+p = json.load(open(sys.argv[1]))
+want = sum(sum(path["stage_ns"]) for path in p["paths"])
+assert want == sum(int(row["ns"]) for row in csv.DictReader(open("x.csv")))
+assert want == sum(int(line.rsplit(" ", 1)[1]) for line in open("x.folded"))
+lines = open("x.openmetrics").read().splitlines()
+assert lines[-1] == "# EOF"
+assert sum(path["packets"] for path in p["paths"]) == sum(
+    float(line.rsplit(" ", 1)[1]) for line in lines
+    if line.startswith("pathprof_packets_total"))
+assert json.load(open("x.perfetto"))["traceEvents"]
+assert len(xml.dom.minidom.parse("x.svg").getElementsByTagName("rect")) > 20
+END
+}
+
+# What a file names never reaches the terminal, or a picture, as it is.
+hostile() {
+	sed 's/"release": "/&\\u001b[31m<\/text>\\u009b/; s/"gro"/"g\\u001b;,\\""/' \
+		"$KEPT" >hostile.json
+	cmp -s hostile.json "$KEPT" && return 1
+	for view in report flame "export -f csv" "export -f folded" \
+		"export -f openmetrics"; do
+		# shellcheck disable=SC2086 # words
+		"$PP" $view hostile.json >shown 2>&1 || return
+		LC_ALL=C grep -q $'[\033\x9b]' shown && return 1
+	done
+	"$PP" flame hostile.json >x.svg && python3 -I -c \
+		'import xml.dom.minidom as x; x.parse("x.svg")'
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..17"
+echo "1..23"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "no such file" refuses none.json 'No such file'
@@ -116,6 +190,12 @@ check "a missing account" damaged 's/"account"/"count"/' '"account" is missing'
 check "sample 0" damaged 's/"sample": 1/"sample": 0/' '"sample" is 0'
 check "an endless name" damaged \
 	"s/\"release\": \"/&$(printf 'x%.0s' {1..200})/" '"release" is not'
+check "profiles add up" merged
+check "not if packets weigh differently" merge_refused
+check "a difference to itself is none" diffed
+check "exports have the same sums" exported
+check "control characters and markup are not passed on" hostile
+check "completion is valid bash" eval '"$PP" completion | bash -n'
 check "cut short anywhere" truncated
 check "a byte changed anywhere" flipped
 [ $bad -eq 0 ]

@@ -14,6 +14,16 @@ static const struct command commands[] = {
 	  "Record paths into a profile file", cmd_record },
 	{ "report", "[OPTIONS] FILE",
 	  "Show a profile file", cmd_report },
+	{ "diff", "[OPTIONS] OLD NEW",
+	  "Compare two profile files", cmd_diff },
+	{ "flame", "FILE >PICTURE.svg",
+	  "Draw a profile file", cmd_flame },
+	{ "export", "[OPTIONS] FILE",
+	  "Write a profile file in another format", cmd_export },
+	{ "merge", "-o FILE FILE FILE...",
+	  "Add profile files up", cmd_merge },
+	{ "completion", "",
+	  "Print a completion script for bash", cmd_completion },
 	{ "list", "[OPTIONS]",
 	  "List the stages, and whether this kernel has them", cmd_list },
 };
@@ -28,7 +38,7 @@ static int help(void)
 	       "Which paths packets take through the TCP stack, and what "
 	       "each path costs.\n\n");
 	for (i = 0; i < NCOMMANDS; i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+		printf("  %-10s %s\n", commands[i].name, commands[i].summary);
 	printf("\n`pathprof --top` is `pathprof top`.  "
 	       "`pathprof COMMAND --help` lists options.\n\n"
 	       "Exit status: 0 good, 1 failed, 2 usage, 3 not supported "
@@ -43,7 +53,7 @@ int main(int argc, char **argv)
 	size_t i;
 
 	if (!word) {
-		complain("which command?  top, record, report or list "
+		complain("which command?  top, record, report, diff, ... "
 			 "(see pathprof --help)");
 		return EXIT_USAGE;
 	}

@@ -40,6 +40,11 @@ struct command {
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_record(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
+int cmd_diff(const struct command *self, int argc, char **argv);
+int cmd_flame(const struct command *self, int argc, char **argv);
+int cmd_export(const struct command *self, int argc, char **argv);
+int cmd_merge(const struct command *self, int argc, char **argv);
+int cmd_completion(const struct command *self, int argc, char **argv);
 int cmd_list(const struct command *self, int argc, char **argv);
 
 /*

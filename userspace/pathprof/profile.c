@@ -212,3 +212,75 @@ int profile__diff(const struct profile *new, const struct profile *old,
 	out->duration_ns = new->duration_ns - old->duration_ns;
 	return 0;
 }
+
+static void add(uint64_t *to, const uint64_t *from, size_t n)
+{
+	while (n--)
+		to[n] += from[n];
+}
+
+static void raise(uint64_t *to, uint64_t from)
+{
+	if (from > *to)
+		*to = from;
+}
+
+/* The number of a drop reason in `to`: kernels number them differently. */
+static uint16_t merge_reason(struct profile *to, const struct profile *from,
+			     uint16_t reason)
+{
+	unsigned int i, unused = 0;
+	const char *name;
+
+	if (reason >= PROFILE_REASONS || !*from->reasons[reason])
+		return reason;
+	name = from->reasons[reason];
+	if (!strcmp(to->reasons[reason], name))
+		return reason;
+	for (i = 1; i < PROFILE_REASONS; i++) {
+		if (!strcmp(to->reasons[i], name))
+			return i;
+		if (!*to->reasons[i])
+			unused = i;
+	}
+	if (!*to->reasons[reason])
+		unused = reason;
+	if (unused)
+		snprintf(to->reasons[unused], sizeof(to->reasons[0]), "%s",
+			 name);
+	return unused ? unused : reason;
+}
+
+int profile__merge(struct profile *to, const struct profile *from)
+{
+	struct profile_path *path;
+	struct path_key key;
+	size_t i, j;
+
+	if (to->sample != from->sample)
+		return -EINVAL;
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
+		if (!to->stages[i].known)
+			to->stages[i] = from->stages[i];
+	for (i = 0; i < from->npaths; i++) {
+		key = from->paths[i].key;
+		key.reason = merge_reason(to, from, key.reason);
+		path = profile__path(to, &key);
+		if (!path)
+			return -ENOMEM;
+		add((uint64_t *)&path->sum,
+		    (const uint64_t *)&from->paths[i].sum,
+		    sizeof(path->sum) / sizeof(uint64_t));
+	}
+	add(to->ends, from->ends, PATHPROF_END_MAX);
+	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
+	to->in_flight += from->in_flight;
+	raise(&to->duration_ns, from->duration_ns);
+	raise(&to->probe_ns, from->probe_ns);
+	for (i = 0; i < to->nhooks; i++)
+		for (j = 0; j < from->nhooks; j++)
+			if (!strcmp(to->hooks[i].name, from->hooks[j].name) &&
+			    !strcmp(to->hooks[i].type, from->hooks[j].type))
+				to->hooks[i].missed += from->hooks[j].missed;
+	return 0;
+}

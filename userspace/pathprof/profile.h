@@ -97,6 +97,12 @@ int profile__diff(const struct profile *new, const struct profile *old,
 		  struct profile *out);
 
 /*
+ * Add a profile to another.  -EINVAL: recorded with another sample, so that
+ * packets do not weigh the same.
+ */
+int profile__merge(struct profile *to, const struct profile *from);
+
+/*
  * Files.  Both return 0 or a negative errno and say why in err.  write goes
  * to a temporary file beside path, renamed when it is complete.
  */

@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The table of the overhead benchmark: instructions added per packet, in
+percent of the unprofiled cost, next to the limits for pathprof.
+
+usage: table.py RESULTS.json
+Exit status: 0, or 1 if a limit is missed.
+"""
+import json
+import sys
+from pathlib import Path
+from statistics import median
+
+#: Percent, by arm and workload.
+LIMITS = {
+    "pathprof default": {"ping-pong": 2, "veth 1500": 2, "64 KB writes": 0.5},
+    "pathprof --sample 1": {"ping-pong": 20, "veth 1500": 45,
+                            "64 KB writes": 4},
+    "pathprof detached": {"ping-pong": 0.5, "veth 1500": 0.5,
+                          "64 KB writes": 0.5},
+}
+
+
+def cost(run):
+    return (run["ns"] + run["after_ns"]) / run["packets"]
+
+
+def per_packet(arm, workload, rounds):
+    """Instructions per packet of runs of one length: the share of ACKs among
+    the packets hangs on it."""
+    return median(cost(run) for run in arm["runs"]
+                  if (run["workload"], run["rounds"]) == (workload, rounds))
+
+
+def lengths(arm, workload):
+    return {run["rounds"] for run in arm["runs"]
+            if run["workload"] == workload}
+
+
+def main():
+    document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    arms = document["arms"]
+    base = arms[0]
+    workloads = list(dict.fromkeys(run["workload"] for run in base["runs"]))
+    status = 0
+    print(f"kernel {document['kernel']}; instructions a packet, unprofiled, "
+          "then added by each tool")
+    print(f"{'':<20}" + "".join(f"{w:>19}" for w in workloads)
+          + f"{'start+stop ms':>15}{'MiB':>5}{'lost':>7}")
+    for arm in arms:
+        print(f"{arm['arm']:<20}", end="")
+        for workload in workloads:
+            rounds = max(lengths(arm, workload))
+            if arm is base:
+                print(f"{per_packet(base, workload, rounds):19.0f}", end="")
+                continue
+            without = per_packet(base, workload, rounds)
+            added = per_packet(arm, workload, rounds) - without
+            percent = 100 * added / without
+            limit = LIMITS.get(arm["arm"], {}).get(workload)
+            bad = limit is not None and percent > limit
+            status |= bad
+            print(f"{f'{added:+.0f} ({percent:+.2f} %)':>18}"
+                  + ("!" if bad else " "), end="")
+        ms = (arm["start_ns"] + arm["stop_ns"]) / 1e6
+        print(f"{ms:15.0f}{arm['memory_kib'] / 1024:5.0f}"
+              f"{'' if arm['lost'] is None else arm['lost']:>7}")
+    print("! misses its limit" if status else "all within their limits")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

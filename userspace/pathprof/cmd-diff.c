@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pathprof diff: what two profiles differ in, by kind of packet: the share of
+ * packets and the mean cost, with the interval of the difference.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "pathprof-tool.h"
+#include "render.h"
+#include "stats.h"
+
+#define Z95 1.96
+
+/* Packets of one kind, of both profiles. */
+struct row {
+	char words[80];
+	struct path_value sum[2];
+	double share[2], mean[2];
+	double share_by, mean_by;	/* half widths of the 95 % intervals */
+	double weight;			/* cost it moves per packet of all */
+};
+
+struct table {
+	struct row *rows;
+	size_t n;
+	double packets[2];
+};
+
+static struct row *row_of(struct table *t, const char *words)
+{
+	struct row *grown;
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
+		if (!strcmp(t->rows[i].words, words))
+			return &t->rows[i];
+	grown = reallocarray(t->rows, t->n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	t->rows = grown;
+	grown += t->n++;
+	memset(grown, 0, sizeof(*grown));
+	snprintf(grown->words, sizeof(grown->words), "%s", words);
+	return grown;
+}
+
+static int add(struct table *t, const struct profile *p, int which)
+{
+	struct row *row;
+	char words[80];
+	size_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		render__words(p, &p->paths[i], words, sizeof(words));
+		row = row_of(t, words);
+		if (!row)
+			return -1;
+		path__add(&row->sum[which], &p->paths[i].sum);
+		t->packets[which] += p->paths[i].sum.packets;
+	}
+	return 0;
+}
+
+static void compute(struct row *r, const double *all)
+{
+	double variance[2], by[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		r->share[i] = all[i] ? r->sum[i].packets / all[i] : 0;
+		by[i] = share__interval(r->sum[i].packets, all[i]);
+		r->mean[i] = path__mean(&r->sum[i]);
+		variance[i] = path__mean_variance(&r->sum[i]);
+	}
+	r->share_by = hypot(by[0], by[1]);
+	r->mean_by = Z95 * sqrt(variance[0] + variance[1]);
+	r->weight = fabs(r->share[1] * r->mean[1] - r->share[0] * r->mean[0]);
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return strcmp(x->words, y->words);
+}
+
+static bool differs(double a, double b, double by)
+{
+	return fabs(b - a) > by;
+}
+
+static void print_rows(const struct table *t, size_t limit)
+{
+	const struct row *r;
+	char a[8], b[8];
+	size_t i;
+
+	printf("  PKT%%   NEW%%      +-   NS/PKT     NEW   CHANGE%%      +-  "
+	       "WHAT\n");
+	for (i = 0; i < t->n && (!limit || i < limit); i++) {
+		r = &t->rows[i];
+		printf("%6.1f %6.1f%c %6.2f  %7s %7s ", 100 * r->share[0],
+		       100 * r->share[1],
+		       differs(r->share[0], r->share[1], r->share_by) ?
+		       '*' : ' ', 100 * r->share_by,
+		       human(r->mean[0], a), human(r->mean[1], b));
+		if (r->mean[0] && r->mean[1])
+			printf("%+8.2f%c %7.2f", 100 * (r->mean[1] /
+			       r->mean[0] - 1), differs(r->mean[0],
+			       r->mean[1], r->mean_by) ? '*' : ' ',
+			       100 * r->mean_by / r->mean[0]);
+		else
+			printf("%17s", "");
+		printf("  %.22s\n", r->words);
+	}
+	printf("*: outside the 95 %% interval (+-).  Costliest change first.\n");
+}
+
+static int print_json(const struct table *t)
+{
+	json_t *list = json_array(), *root;
+	const struct row *r;
+	size_t i;
+
+	for (i = 0; i < t->n; i++) {
+		r = &t->rows[i];
+		json_array_append_new(list, json_pack(
+			"{s:s s:[I I] s:[I I] s:[f f] s:f s:f}",
+			"kind", r->words,
+			"packets", (json_int_t)r->sum[0].packets,
+			(json_int_t)r->sum[1].packets,
+			"work_ns", (json_int_t)r->sum[0].work_ns,
+			(json_int_t)r->sum[1].work_ns,
+			"share", r->share[0], r->share[1],
+			"share_interval", r->share_by,
+			"mean_interval", r->mean_by));
+	}
+	root = json_pack("{s:s s:i s:o}", "format", "pathprof-diff",
+			 "version", 1, "rows", list);
+	if (!root || json_dumpf(root, stdout, JSON_INDENT(1)))
+		return EXIT_FAILED;
+	putchar('\n');
+	json_decref(root);
+	return EXIT_GOOD;
+}
+
+static int compare(const struct profile *p, bool json, size_t limit)
+{
+	struct table t = {};
+	int rc = EXIT_GOOD;
+	size_t i;
+
+	if (add(&t, &p[0], 0) || add(&t, &p[1], 1)) {
+		complain("diff: out of memory");
+		free(t.rows);
+		return EXIT_FAILED;
+	}
+	for (i = 0; i < t.n; i++)
+		compute(&t.rows[i], t.packets);
+	if (t.n)
+		qsort(t.rows, t.n, sizeof(*t.rows), by_weight);
+	if (json)
+		rc = print_json(&t);
+	else
+		print_rows(&t, limit);
+	free(t.rows);
+	return rc;
+}
+
+int cmd_diff(const struct command *self, int argc, char **argv)
+{
+	unsigned int limit = 0;
+	bool json = false;
+	const struct option_def options[] = {
+		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
+		  "show only the N greatest changes" },
+		{ 0 }
+	};
+	int at = options__read(self, options, argc, argv), rc;
+	struct profile p[2];
+	char err[512];
+
+	if (at < 0)
+		return options__status(at);
+	if (argc - at != 2) {
+		complain("diff: which two profile files?  Name the old one "
+			 "and the new one");
+		return EXIT_USAGE;
+	}
+	if (profile__read(&p[0], argv[at], err, sizeof(err))) {
+		complain("diff: %s", err);
+		return EXIT_FAILED;
+	}
+	if (profile__read(&p[1], argv[at + 1], err, sizeof(err))) {
+		complain("diff: %s", err);
+		profile__free(&p[0]);
+		return EXIT_FAILED;
+	}
+	rc = compare(p, json, limit);
+	profile__free(&p[0]);
+	profile__free(&p[1]);
+	return finish_stdout(rc);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pathprof export: a profile in the formats of other tools.
+ */
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include "pathprof-tool.h"
+#include "render.h"
+
+/* The words of a path as one field: nothing that a format gives meaning to. */
+static const char *field(const struct profile *p,
+			 const struct profile_path *path, char *out,
+			 size_t size)
+{
+	char *c;
+
+	render__words(p, path, out, size);
+	for (c = out; *c; c++)
+		if (*c == ',' || *c == ';' || *c == '"' || *c == '\\' ||
+		    iscntrl((unsigned char)*c))
+			*c = '_';
+	return out;
+}
+
+static const char *stage_name(const struct profile *p,
+			      const struct profile_path *path, size_t i,
+			      char *out, size_t size)
+{
+	char *c;
+
+	printable(p->stages[path->key.stages[i] & 63].name, out, size);
+	for (c = out; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+	return out;
+}
+
+static void export_csv(const struct profile *p)
+{
+	char words[96], stage[32];
+	const struct path_value *v;
+	size_t i, j;
+
+	printf("path,kind,position,stage,wait,packets,segments,bytes,ns\n");
+	for (i = 0; i < p->npaths; i++) {
+		v = &p->paths[i].sum;
+		for (j = 0; j < p->paths[i].key.n; j++)
+			printf("%zu,%s,%zu,%s,%d,%llu,%llu,%llu,%llu\n", i,
+			       field(p, &p->paths[i], words, sizeof(words)), j,
+			       stage_name(p, &p->paths[i], j, stage,
+					  sizeof(stage)),
+			       p->stages[p->paths[i].key.stages[j] & 63].kind
+			       == KIND_WAIT, v->packets, v->segments, v->bytes,
+			       v->stage_ns[j]);
+	}
+}
+
+/* One line per path and stage, as flamegraph.pl and speedscope read it. */
+static void export_folded(const struct profile *p)
+{
+	char words[96], stage[32];
+	size_t i, j;
+
+	for (i = 0; i < p->npaths; i++)
+		for (j = 0; j < p->paths[i].key.n; j++)
+			if (p->paths[i].sum.stage_ns[j])
+				printf("%s;%s%s %llu\n",
+				       field(p, &p->paths[i], words,
+					     sizeof(words)),
+				       stage_name(p, &p->paths[i], j, stage,
+						  sizeof(stage)),
+				       p->stages[p->paths[i].key.stages[j] &
+						 63].kind == KIND_WAIT ?
+				       "_(wait)" : "",
+				       p->paths[i].sum.stage_ns[j]);
+}
+
+static void family(const char *name, const char *unit, const char *help)
+{
+	printf("# TYPE pathprof_%s counter\n", name);
+	if (*unit)
+		printf("# UNIT pathprof_%s %s\n", name, unit);
+	printf("# HELP pathprof_%s %s\n", name, help);
+}
+
+static void metric(const struct profile *p, const char *name, size_t i,
+		   double value)
+{
+	char words[96];
+
+	printf("pathprof_%s_total{path=\"%zu\",kind=\"%s\",direction=\"%s\","
+	       "end=\"%s\"} %.17g\n", name, i,
+	       field(p, &p->paths[i], words, sizeof(words)),
+	       dir_name(p->paths[i].key.dir), end_name(p->paths[i].key.end),
+	       value);
+}
+
+static void export_openmetrics(const struct profile *p)
+{
+	size_t i;
+
+	family("packets", "", "Sampled packets of this path.");
+	for (i = 0; i < p->npaths; i++)
+		metric(p, "packets", i, p->paths[i].sum.packets);
+	family("bytes", "", "Their payload.");
+	for (i = 0; i < p->npaths; i++)
+		metric(p, "bytes", i, p->paths[i].sum.bytes);
+	family("work_seconds", "seconds", "Time of work on them.");
+	for (i = 0; i < p->npaths; i++)
+		metric(p, "work_seconds", i, p->paths[i].sum.work_ns / 1e9);
+	family("wait_seconds", "seconds", "Time they lay in queues.");
+	for (i = 0; i < p->npaths; i++)
+		metric(p, "wait_seconds", i, p->paths[i].sum.wait_ns / 1e9);
+	printf("# EOF\n");
+}
+
+/* The mean packet of each path as slices of a track (trace event format). */
+static int export_perfetto(const struct profile *p)
+{
+	json_t *events = json_array(), *root;
+	char words[96], stage[32];
+	const struct path_value *v;
+	double at, ns;
+	size_t i, j;
+	int rc;
+
+	for (i = 0; i < p->npaths; i++) {
+		v = &p->paths[i].sum;
+		json_array_append_new(events, json_pack(
+			"{s:s s:s s:i s:I s:{s:s}}", "name", "thread_name",
+			"ph", "M", "pid", 1, "tid", (json_int_t)i + 1, "args",
+			"name", field(p, &p->paths[i], words, sizeof(words))));
+		for (j = 0, at = 0; v->packets && j < p->paths[i].key.n; j++) {
+			ns = (double)v->stage_ns[j] / v->packets;
+			json_array_append_new(events, json_pack(
+				"{s:s s:s s:i s:I s:f s:f s:{s:I}}", "name",
+				stage_name(p, &p->paths[i], j, stage,
+					   sizeof(stage)),
+				"ph", "X", "pid", 1, "tid", (json_int_t)i + 1,
+				"ts", at / 1000, "dur", ns / 1000, "args",
+				"packets", (json_int_t)v->packets));
+			at += ns;
+		}
+	}
+	root = json_pack("{s:s s:o}", "displayTimeUnit", "ns", "traceEvents",
+			 events);
+	if (!root)
+		return EXIT_FAILED;
+	rc = json_dumpf(root, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(root);
+	return rc ? EXIT_FAILED : EXIT_GOOD;
+}
+
+static const char *const formats[] = {
+	"json", "csv", "folded", "openmetrics", "perfetto",
+};
+
+static int export(const struct profile *p, const char *format)
+{
+	switch (format[0]) {
+	case 'j':
+		return profile__print(p) ? EXIT_FAILED : EXIT_GOOD;
+	case 'c':
+		export_csv(p);
+		break;
+	case 'f':
+		export_folded(p);
+		break;
+	case 'o':
+		export_openmetrics(p);
+		break;
+	default:
+		return export_perfetto(p);
+	}
+	return EXIT_GOOD;
+}
+
+int cmd_export(const struct command *self, int argc, char **argv)
+{
+	const char *format = "json";
+	const struct option_def options[] = {
+		{ 'f', "format", OPT_TEXT, &format, 0, 0, "FORMAT",
+		  "json, csv, folded, openmetrics, perfetto" },
+		{ 0 }
+	};
+	int at = options__read(self, options, argc, argv), rc;
+	size_t n = sizeof(formats) / sizeof(*formats), i;
+	struct profile p;
+	char err[512];
+
+	if (at < 0)
+		return options__status(at);
+	for (i = 0; i < n && strcmp(format, formats[i]); i++)
+		;
+	if (i == n) {
+		complain("export: unknown format \"%s\"%s", format,
+			 nearest(format, formats, n));
+		return EXIT_USAGE;
+	}
+	if (argc - at != 1) {
+		complain("export: which profile file?  Name one");
+		return EXIT_USAGE;
+	}
+	if (profile__read(&p, argv[at], err, sizeof(err))) {
+		complain("export: %s", err);
+		return EXIT_FAILED;
+	}
+	rc = export(&p, format);
+	profile__free(&p);
+	return finish_stdout(rc);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What can be computed from the sums of a path.  Pure. */
+#ifndef PATHPROF_STATS_H
+#define PATHPROF_STATS_H
+
+#include "profile.h"
+
+/* The work time below which a share q of the packets stayed, about. */
+double path__quantile(const struct path_value *v, double q);
+/* Mean work per packet, and the variance of that mean, about. */
+double path__mean(const struct path_value *v);
+double path__mean_variance(const struct path_value *v);
+void path__add(struct path_value *to, const struct path_value *from);
+/* Of k in n: the half width of the 95 % interval (Wilson), in shares. */
+double share__interval(double k, double n);
+
+#endif
