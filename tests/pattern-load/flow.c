@@ -75,13 +75,14 @@ static void show_end(const struct flow *f, int end)
 		return;
 	fprintf(stderr, "  %s: state %u ca %u retransmits %u probes %u "
 		"backoff %u rto %u us unacked %u notsent %u rcv_space %u "
-		"snd_mss %u cwnd %u last sent %u ms ago, received %u ms ago\n",
+		"snd_mss %u snd_wnd %u cwnd %u last sent %u ms ago, received "
+		"%u ms ago, an ACK %u ms ago\n",
 		end == CLIENT ? "client" : "server", i.tcpi_state,
 		i.tcpi_ca_state, i.tcpi_retransmits, i.tcpi_probes,
 		i.tcpi_backoff, i.tcpi_rto, i.tcpi_unacked,
 		i.tcpi_notsent_bytes, i.tcpi_rcv_space, i.tcpi_snd_mss,
-		i.tcpi_snd_cwnd, i.tcpi_last_data_sent,
-		i.tcpi_last_data_recv);
+		i.tcpi_snd_wnd, i.tcpi_snd_cwnd, i.tcpi_last_data_sent,
+		i.tcpi_last_data_recv, i.tcpi_last_ack_recv);
 }
 
 void fail(const struct flow *f, const char *format, ...)

@@ -6,7 +6,8 @@
  * What a byte must be follows from its connection and its position, so a lost,
  * repeated, moved or changed one is found.  Sizes of transfers, writes, reads
  * and buffers, pauses of the reader and socket options come from a seed.
- * Connections that end are replaced until SIGTERM; then the rest is finished.
+ * Connections that end are replaced until SIGTERM; then the rest is finished,
+ * as far as there is time.
  * One thread holds both ends.
  */
 #define _GNU_SOURCE
@@ -35,11 +36,19 @@
  * flow.  Nor is one stuck, before GIVE_UP_NS, whose sender waits for the
  * RTO_EXCUSED-th timeout in a row: those double each time, and the network of
  * these tests does lose packets.
+ *
+ * Nor is one stuck, before GIVE_UP_NS, that the kernel alone would leave so.
+ * With nothing in flight and a window below one segment it sends when the timer
+ * of the zero-window probe expires, and every ACK that comes sets that timer
+ * anew (tcp_ack_probe()): while the other way of the connection is busy, and
+ * for one timer's time after, nothing goes out.  PROBE_SLACK_NS is for steps
+ * that took long.
  */
 #define STUCK_NS	(5 * SEC)
 #define STEP_NS		(100 * MSEC)
 #define STEP_MAX_NS	(200 * MSEC)
 #define RTO_EXCUSED	3
+#define PROBE_SLACK_NS	(1 * SEC)
 #define GIVE_UP_NS	(60 * SEC)
 
 struct options opt = {
@@ -76,13 +85,36 @@ static void enter_netns(const char *name)
 
 /* --- Progress ------------------------------------------------------------ */
 
-static bool waits_for_timeout(int fd)
+static bool waits_for_timeout(const struct tcp_info *info)
+{
+	return info->tcpi_retransmits >= RTO_EXCUSED;
+}
+
+static bool waits_for_probe(const struct tcp_info *info)
+{
+	uint64_t timer_ns = (uint64_t)info->tcpi_rto * 1000
+			    << info->tcpi_backoff;
+
+	return !info->tcpi_unacked && info->tcpi_notsent_bytes &&
+	       info->tcpi_snd_wnd < info->tcpi_snd_mss &&
+	       info->tcpi_last_ack_recv * MSEC < timer_ns + PROBE_SLACK_NS;
+}
+
+/* Does the kernel, and no policy, let this end wait? */
+static bool excused(struct way *w, int fd)
 {
 	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
 
-	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
-	       info.tcpi_retransmits >= RTO_EXCUSED;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return false;
+	if (waits_for_timeout(&info))
+		return true;
+	if (!waits_for_probe(&info))
+		return false;
+	total.probe_waits += !w->probe_wait;
+	w->probe_wait = true;
+	return true;
 }
 
 static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
@@ -95,7 +127,7 @@ static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
 	if (w->idle > total.longest_idle)
 		total.longest_idle = w->idle;
 	if (w->idle > STUCK_NS &&
-	    (w->idle > GIVE_UP_NS || !waits_for_timeout(f->fd[end])))
+	    (w->idle > GIVE_UP_NS || !excused(w, f->fd[end])))
 		fail(f, "stuck for %llu ms",
 		     (unsigned long long)(w->idle / MSEC));
 }
@@ -214,11 +246,15 @@ static bool turn(uint64_t t)
 
 static void run(void)
 {
-	uint64_t start = now(), last = start, t = start;
+	uint64_t start = now(), last = start, t = start, finishing = 0;
 	bool all_moved = false;
 
 	while (turn(t) || !finish) {
 		t = now();
+		if (finish && !finishing)
+			finishing = t;
+		if (finishing && opt.grace && t - finishing > opt.grace * SEC)
+			break;
 		if (t - last >= STEP_NS) {
 			judge(t, t - last < STEP_MAX_NS ? t - last :
 				 STEP_MAX_NS);
@@ -275,6 +311,8 @@ static void usage(FILE *out)
 "  --flows N        connections at any time, 1..1024 (default 64)\n"
 "  --seed N         of all sizes and choices (default 1)\n"
 "  --seconds N      end after that time (default: at SIGTERM)\n"
+"  --grace N        give up, N seconds after the end, what is still under way;\n"
+"                   what came until then was checked (default: finish it)\n"
 "  --faults         the kernel's allocations fail: try again on ENOMEM and\n"
 "                   ENOBUFS, and miss no FIN\n"
 "  --plant FAULT    corrupt, lose or stall: an own fault in every connection of\n"
@@ -283,8 +321,8 @@ static void usage(FILE *out)
 
 static void parse(int argc, char **argv)
 {
-	enum { FROM = 1, TO, ADDRESS, PORT, FLOWS, SEED, SECONDS, FAULTS,
-	       PLANT };
+	enum { FROM = 1, TO, ADDRESS, PORT, FLOWS, SEED, SECONDS, GRACE,
+	       FAULTS, PLANT };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -293,6 +331,7 @@ static void parse(int argc, char **argv)
 		{ "flows", required_argument, NULL, FLOWS },
 		{ "seed", required_argument, NULL, SEED },
 		{ "seconds", required_argument, NULL, SECONDS },
+		{ "grace", required_argument, NULL, GRACE },
 		{ "faults", no_argument, NULL, FAULTS },
 		{ "plant", required_argument, NULL, PLANT },
 		{ "help", no_argument, NULL, 'h' },
@@ -321,6 +360,9 @@ static void parse(int argc, char **argv)
 			break;
 		case SECONDS:
 			opt.seconds = number(name, optarg, 1, 1000000);
+			break;
+		case GRACE:
+			opt.grace = number(name, optarg, 1, 1000000);
 			break;
 		case FAULTS: opt.faults = true; break;
 		case PLANT: opt.plant = plant_of(optarg); break;
@@ -352,11 +394,13 @@ int main(int argc, char **argv)
 		flows[i].fd[CLIENT] = flows[i].fd[SERVER] = -1;
 	run();
 	printf("{\"connections\": %llu, \"bytes\": %llu, \"zerocopy_sends\": "
-	       "%llu, \"retried\": %llu, \"longest_idle_ms\": %llu}\n",
+	       "%llu, \"retried\": %llu, \"probe_waits\": %llu, "
+	       "\"longest_idle_ms\": %llu}\n",
 	       (unsigned long long)total.connections,
 	       (unsigned long long)total.bytes,
 	       (unsigned long long)total.zerocopy,
 	       (unsigned long long)total.retried,
+	       (unsigned long long)total.probe_waits,
 	       (unsigned long long)(total.longest_idle / MSEC));
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");

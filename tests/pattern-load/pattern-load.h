@@ -27,7 +27,7 @@ struct options {
 	const char *address[MAX_ADDRESSES];
 	int addresses;
 	int flows, port;
-	uint64_t seed, seconds;
+	uint64_t seed, seconds, grace;
 	bool faults;		/* the kernel's allocations fail now and then */
 	enum plant plant;
 };
@@ -40,7 +40,7 @@ struct way {
 	uint64_t length, sent, got;
 	uint64_t idle;		/* ns without progress, see pattern-load.c */
 	uint64_t paused_until;	/* the reader reads nothing before */
-	bool shut, ended;
+	bool shut, ended, probe_wait;
 };
 
 enum { CLIENT, SERVER };
@@ -58,6 +58,7 @@ struct flow {
 
 struct totals {
 	uint64_t connections, bytes, zerocopy, retried, longest_idle;
+	uint64_t probe_waits;	/* flows that stood still for it */
 };
 
 extern struct totals total;
