@@ -89,7 +89,7 @@ check "loading twice is refused in one sentence" twice
 defaults() {
 	local key got=
 	for key in $KEYS; do got="$got$(get_in a "$key") "; done
-	is "$got" "0 0 0 0 16 100 0 0 "
+	is "$got" "0 0 0 0 32 100 0 0 "
 }
 check "observe-only by default" defaults
 
