@@ -18,6 +18,13 @@
 #define AF_INET		2
 #define AF_INET6	10
 #define IPPROTO_TCP	6
+#define IPPROTO_UDP	17
+#define TCP_ESTABLISHED	1
+#define TCP_LISTEN	10
+#define ICSK_ACK_SCHED	1
+#define ICSK_ACK_TIMER	2
+#define ICSK_TIME_RETRANS 1
+#define ICSK_TIME_LOSS_PROBE 5
 #define NETDEV_TX_BUSY	0x10
 
 /* net/ipv4/tcp_input.c, the same value since 2.6. */
@@ -29,9 +36,20 @@ static __always_inline bool gro_merged(int result)
 	return result == 0 || result == 1 || result == 4;
 }
 
-/* TCP_SKB_CB(): the control block while TCP owns the packet. */
-#define tcp_cb(skb, field) \
-	BPF_CORE_READ((struct tcp_skb_cb *)&(skb)->cb, field)
+/* NETIF_F_*_BIT are an enum without a name; these have not moved since 3.x. */
+#define NETIF_F_GRO	(1ULL << 14)
+#define NETIF_F_TSO	(1ULL << 16)
+#define NETIF_F_TSO6	(1ULL << 20)
+#define SKBFL_ZEROCOPY	1
+
+/*
+ * TCP_SKB_CB(): the control block while TCP owns the packet.  A direct load
+ * from skb->cb[]: BPF_CORE_READ would call a helper for each field.
+ */
+#define tcp_cb(skb, field) ({						\
+	__u64 offset_ = bpf_core_field_offset(struct tcp_skb_cb, field); \
+	*(volatile typeof(((struct tcp_skb_cb *)0)->field) *)		\
+		((char *)(skb)->cb + offset_); })
 
 /*
  * The address of a kernel object as a number.  The verifier tracks trusted
@@ -45,6 +63,29 @@ static __always_inline __u64 address(const void *pointer)
 
 	asm volatile("%0 = be64 %0; %0 = be64 %0" : "+r"(v));
 	return v;
+}
+
+extern int LINUX_KERNEL_VERSION __kconfig;
+
+/*
+ * Header prediction refuses an ACK before snd_una in 6.1.y and from 6.18 on;
+ * 6.12 looks at snd_nxt only.
+ */
+static __always_inline bool old_ack_is_slow(void)
+{
+	return LINUX_KERNEL_VERSION < (6 << 16 | 2 << 8) ||
+	       LINUX_KERNEL_VERSION >= (6 << 16 | 18 << 8);
+}
+
+/*
+ * Is a drop's reason the general one?  What header checks refuse has its own
+ * reason; what a closing connection has no use for, after its acknowledgement
+ * was taken, has not.
+ */
+static __always_inline bool reason_is_general(__u32 reason)
+{
+	return reason == bpf_core_enum_value(enum skb_drop_reason,
+					     SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
 static __always_inline bool seq_before(u32 a, u32 b)

@@ -18,117 +18,117 @@ SEC("tp_btf/" #event) int BPF_PROG(event, ##__VA_ARGS__)
 #define RX(skb) (address(skb))
 #define TX(skb) (address(skb) | KEY_TX)
 
-/* Not a hook: userspace runs it once, before the first packet. */
+/* Not hooks: userspace runs them. */
 SEC("syscall") int calibrate(void *unused)
 { probe_measure(); return 0; }
+SEC("syscall") int cut_off(void *unused)
+{ bpf_loop(FLIGHTS, cut_one, 0, 0); return 0; }
 
 /* Receive. */
 TRACE(napi_gro_receive_entry, struct sk_buff *skb)
 { rx_gro(skb); return 0; }
-FEXIT(dev_gro_receive, struct napi_struct *napi, struct sk_buff *skb, int ret)
-{ rx_gro_result(skb, ret); return 0; }
+TRACE(napi_gro_receive_exit, int ret)
+{ rx_gro_result(ret); return 0; }
 TRACE(netif_receive_skb, struct sk_buff *skb)
 { rx_netif(skb); return 0; }
-FENTRY(ip_rcv_core, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_IP, 0); }
-FENTRY(ip6_rcv_core, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_IP, 0); }
-FENTRY(ip_local_deliver, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_DELIVER, 0); }
-FENTRY(ip6_input, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_DELIVER, 0); }
-FENTRY(tcp_v4_rcv, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_TCP, 0); }
-FENTRY(tcp_v6_rcv, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_TCP, 0); }
-FENTRY(tcp_add_backlog, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_BACKLOG, PF_BACKLOG); }
-FENTRY(tcp_v4_do_rcv, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_DO_RCV, 0); }
-FENTRY(tcp_v6_do_rcv, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_DO_RCV, 0); }
+FENTRY(sk_filter_trim_cap, struct sock *sk, struct sk_buff *skb)
+{ rx_socket(sk, skb); return 0; }
 TRACE(tcp_probe, struct sock *sk, struct sk_buff *skb)
 { rx_established(sk, skb); return 0; }
+FEXIT(tcp_rcv_established, struct sock *sk)
+{ rx_done(sk); return 0; }
 FENTRY(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_STATE, 0); }
-FENTRY(tcp_validate_incoming, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_VALIDATE, PF_SLOW); }
-FENTRY(tcp_ack, struct sock *sk, struct sk_buff *skb, int flag)
-{ rx_ack(sk, skb, flag); return 0; }
-FENTRY(tcp_data_queue, struct sock *sk, struct sk_buff *skb)
-{ rx_data_queue(sk, skb); return 0; }
-FENTRY(tcp_queue_rcv, struct sock *sk, struct sk_buff *skb)
-{ rx_queue(skb); return 0; }
-FENTRY(tcp_send_ack, struct sock *sk)
-{ rx_sock_stage(sk, ST_RX_SEND_ACK); return 0; }
-FENTRY(tcp_send_delayed_ack, struct sock *sk)
-{ rx_sock_stage(sk, ST_RX_DELAY_ACK); return 0; }
-FENTRY(tcp_data_ready, struct sock *sk)
+{ rx_state(sk, skb); return 0; }
+SEC("fexit/tcp_rcv_state_process")
+int BPF_PROG(tcp_rcv_state_process_exit, struct sock *sk)
+{ rx_done(sk); return 0; }
+/* The first where the kernel has it: it costs less than the second. */
+TRACE(sk_data_ready, const struct sock *sk)
 { rx_sock_stage(sk, ST_RX_READY); return 0; }
-FEXIT(tcp_rcv_established, struct sock *sk, struct sk_buff *skb)
-{ rx_done(sk, RX(skb)); return 0; }
+FENTRY(sock_def_readable, struct sock *sk)
+{ rx_sock_stage(sk, ST_RX_READY); return 0; }
+TRACE(softirq_exit)
+{ rx_close(); return 0; }
 TRACE(skb_copy_datagram_iovec, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_COPY, PF_COPIED); }
+{ rx_copy(skb); return 0; }
+TRACE(tcp_rcv_space_adjust, struct sock *sk)
+{ rx_read(sk); return 0; }
 
 /* Ends of either direction. */
-FENTRY(skb_attempt_defer_free, struct sk_buff *skb)
-{ return packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); }
-FENTRY(__kfree_skb, struct sk_buff *skb)
-{ return packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); }
 FENTRY(kfree_skb_partial, struct sk_buff *skb)
-{ return packet_end(RX(skb), ST_RX_COALESCED, END_COALESCED, 0); }
+{ packet_end(RX(skb), ST_RX_COALESCED, END_COALESCED, 0); return 0; }
 TRACE(consume_skb, struct sk_buff *skb)
-{ return packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); }
+{ packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); return 0; }
 TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
-{ return packet_end(RX(skb), ST_DROP, END_DROPPED, reason); }
+{
+	if (!packet_end(RX(skb), ST_DROP, END_DROPPED, reason))
+		tx_dropped(skb, reason);
+	return 0;
+}
 
 /* Transmit. */
 FENTRY(tcp_sendmsg_locked, struct sock *sk)
 { tx_write(sk); return 0; }
-FENTRY(tcp_tsq_handler, struct sock *sk)
-{ sock_origin(sk, ST_TX_TSQ); return 0; }
-FENTRY(tcp_release_cb, struct sock *sk)
-{ sock_origin(sk, ST_TX_RELEASE); return 0; }
-FENTRY(tcp_write_timer_handler, struct sock *sk)
-{ sock_origin(sk, ST_TX_TIMER); return 0; }
-FENTRY(__tcp_push_pending_frames, struct sock *sk)
-{ tx_push(sk, ST_TX_PUSH); return 0; }
-FENTRY(tcp_push_one, struct sock *sk)
-{ tx_push(sk, ST_TX_PUSH_ONE); return 0; }
-FENTRY(tcp_write_xmit, struct sock *sk)
-{ tx_xmit(sk); return 0; }
-/* Callers in its own file may have the second inlined: both are needed. */
-FENTRY(tcp_retransmit_skb, struct sock *sk)
-{ tx_retransmit(sk); return 0; }
-FENTRY(__tcp_retransmit_skb, struct sock *sk)
-{ tx_retransmit(sk); return 0; }
 FENTRY(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)
 { tx_transmit(sk, skb); return 0; }
-FENTRY(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb)
-{ tx_ip(sk, skb, 4); return 0; }
-FENTRY(inet6_csk_xmit, struct sock *sk, struct sk_buff *skb)
-{ tx_ip(sk, skb, 6); return 0; }
-FENTRY(ip_output, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_OUTPUT, 0); }
-FENTRY(ip6_output, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_OUTPUT, 0); }
-FENTRY(ip_finish_output2, struct net *net, struct sock *sk,
-       struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_FINISH, 0); }
-FENTRY(ip6_finish_output2, struct net *net, struct sock *sk,
-       struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_FINISH, 0); }
 TRACE(net_dev_queue, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_DEV, 0); }
+{ tx_dev(skb); return 0; }
 TRACE(qdisc_enqueue, struct Qdisc *qdisc, struct netdev_queue *txq,
       struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_ENQUEUE, 0); }
+{ return follow(TX(skb), ST_TX_ENQUEUE, 0, FACT_QUEUED); }
 TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
       int packets, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_DEQUEUE, 0); }
-FENTRY(__skb_gso_segment, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_SPLIT, 0); }
+{ return follow(TX(skb), ST_TX_DEQUEUE, 0, 0); }
 TRACE(net_dev_start_xmit, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_START, 0); }
+{ return follow(TX(skb), ST_TX_START, 0, 0); }
 TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
 { tx_sent(skb, rc); return 0; }
+
+/* Finer stages, attached on request only. */
+FENTRY(ip_rcv_core, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_IP, 0, 0); }
+FENTRY(ip6_rcv_core, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_IP, 0, 0); }
+FENTRY(ip_local_deliver, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_DELIVER, 0, 0); }
+FENTRY(ip6_input, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_DELIVER, 0, 0); }
+FENTRY(tcp_v4_rcv, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_TCP, 0, 0); }
+FENTRY(tcp_v6_rcv, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_TCP, 0, 0); }
+FENTRY(tcp_v4_do_rcv, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_DO_RCV, 0, 0); }
+FENTRY(tcp_v6_do_rcv, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_DO_RCV, 0, 0); }
+FENTRY(tcp_validate_incoming, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_VALIDATE, 0, 0); }
+FENTRY(tcp_ack, struct sock *sk, struct sk_buff *skb, int flag)
+{
+	return follow(RX(skb), flag & FLAG_SLOWPATH ? ST_RX_ACK_SLOW :
+		      ST_RX_ACK_FAST, 0, 0);
+}
+FENTRY(tcp_data_queue, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_DATA_QUEUE, 0, 0); }
+FENTRY(tcp_queue_rcv, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_QUEUE_RCV, 0, 0); }
+FENTRY(tcp_send_ack, struct sock *sk)
+{ rx_sock_stage(sk, ST_RX_SEND_ACK); return 0; }
+FENTRY(tcp_send_delayed_ack, struct sock *sk)
+{ rx_sock_stage(sk, ST_RX_DELAY_ACK); return 0; }
+FENTRY(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb)
+{ tx_ip(sk, skb); return 0; }
+FENTRY(inet6_csk_xmit, struct sock *sk, struct sk_buff *skb)
+{ tx_ip(sk, skb); return 0; }
+FENTRY(ip_output, struct net *net, struct sock *sk, struct sk_buff *skb)
+{ return follow(TX(skb), ST_TX_OUTPUT, 0, 0); }
+FENTRY(ip6_output, struct net *net, struct sock *sk, struct sk_buff *skb)
+{ return follow(TX(skb), ST_TX_OUTPUT, 0, 0); }
+FENTRY(ip_finish_output2, struct net *net, struct sock *sk,
+       struct sk_buff *skb)
+{ return follow(TX(skb), ST_TX_FINISH, 0, 0); }
+FENTRY(ip6_finish_output2, struct net *net, struct sock *sk,
+       struct sk_buff *skb)
+{ return follow(TX(skb), ST_TX_FINISH, 0, 0); }
+FENTRY(__skb_gso_segment, struct sk_buff *skb)
+{ return follow(TX(skb), ST_TX_SPLIT, 0, 0); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Structures that BPF programs and userspace exchange through maps.  Fixed
- * widths and explicit padding: the path key is hashed byte by byte.
+ * widths and explicit padding: path keys are compared word by word.
  */
 #ifndef PATHPROF_H
 #define PATHPROF_H
@@ -20,9 +20,11 @@
 enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 
+#define PATH_KEY_WORDS	6
 struct path_key {
 	__u8 stages[PATH_STAGES];
 	__u32 flags;
+	__u32 facts;
 	__u16 reason;		/* enum skb_drop_reason, of dropped packets */
 	__u8 n;
 	__u8 dir;
@@ -41,6 +43,13 @@ struct path_value {
 	__u64 hist[HIST_BUCKETS];	/* of work_ns per packet */
 };
 
+/* One entry of the table of paths; its sums are in path_values. */
+enum { PATH_FREE, PATH_BUSY, PATH_USED };
+struct path_entry {
+	struct path_key key;
+	__u64 state;
+};
+
 /* One packet that is being followed. */
 struct flight {
 	struct path_key path;
@@ -48,6 +57,13 @@ struct flight {
 	__u64 last_ns;
 	__u32 bytes;
 	__u32 segments;
+	__u32 hash;		/* of the stages so far */
+	__u32 end_seq;		/* sequence behind the payload */
+	__u32 tcp_word;		/* flags and window, as in the header */
+	__u32 tsval;
+	__u8 has_ts;		/* the timestamp option, and no other */
+	__u8 last;		/* stage */
+	__u8 pad[6];
 	__u64 stage_ns[PATH_STAGES];
 };
 
@@ -58,20 +74,20 @@ struct flight {
 struct sock_work {
 	__u64 sk;
 	__u64 rx_key;		/* packet in tcp_rcv_established() */
+	__u64 copy_key;		/* packet being copied to the reader */
 	__u64 origin_ns;	/* 0: not measured */
-	__u64 xmit_ns;
 	__u64 transmit_ns;
 	__u32 bytes;
 	__u32 segments;
 	__u32 flags;
-	__u8 origin;		/* stage ids */
-	__u8 outer_origin;	/* restored when a received packet is done */
-	__u8 push;
-	__u8 xmit;
-	__u8 retrans;
-	__u8 pending;		/* TCP transmits; IP has not seen it */
-	__u8 pad[6];
+	__u32 facts;
+	__u32 hold;		/* why data waited when this ACK came */
+	__u8 origin;		/* stage id */
+	__u8 pending;		/* TCP transmits; the device has not seen it */
+	__u8 family;
+	__u8 pad;
 };
+
 /*
  * Devices whose packets were chosen at GRO, so that the stack's entry does
  * not draw for them a second time.  Stamped in jiffies: a device that left
@@ -82,9 +98,10 @@ struct gro_dev {
 	__u64 jiffies;
 };
 
-_Static_assert(sizeof(struct path_key) == 44, "path_key layout");
+_Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 616, "path_value layout");
-_Static_assert(sizeof(struct flight) == 328, "flight layout");
+_Static_assert(sizeof(struct flight) == 352, "flight layout");
+_Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
  * Userspace stores this in flights_active to freeze the table: hooks that
@@ -97,8 +114,15 @@ struct pathprof_config {
 	__u32 sample;		/* 1 in this many packets */
 	__u16 port;		/* host order; 0: any */
 	__u8 addr_family;	/* 0: any address, 4 or 6 */
-	__u8 pad;
+	__u8 dir;		/* DIR_ANY: both */
 	__u32 addr[4];		/* network order; IPv4 in addr[0] */
+	__u32 mask[4];		/* which bits of addr count */
+	__u32 ifindex;		/* 0: any */
+	__u32 netns;		/* inode number; 0: any */
+	__u8 exits;		/* the returns of TCP's functions are hooked */
+	__u8 transmits;		/* __tcp_transmit_skb() is hooked */
+	__u8 udp;		/* follow UDP, too */
+	__u8 pad;
 };
 
 #endif

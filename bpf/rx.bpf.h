@@ -1,144 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The receive side: where a packet is chosen, what its headers say, and the
- * stages at which more than the stage itself is learned.
+ * The receive side below TCP, and the ends of received packets: chosen at GRO
+ * or where they enter the stack, ended by the reader, by TCP, by a drop.
  */
 #ifndef PATHPROF_RX_BPF_H
 #define PATHPROF_RX_BPF_H
 
-#include "sample.bpf.h"
 #include "sock.bpf.h"
 
-#define TCPH_FIN	0x01
-#define TCPH_SYN	0x02
-#define TCPH_RST	0x04
-
-struct headers {
-	__u32 payload;
-	__u32 flags;
-	__u8 family;
+/* What one CPU is at. */
+struct cpu_work {
+	__u64 gro_key;		/* handed to GRO */
+	__u64 rx_key;		/* in TCP; only if its returns are not hooked */
+	__u64 rx_sk;
 };
 
-static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
-{
-	__u32 flags = payload ? PF_DATA : PF_PURE_ACK;
-
-	if (bits & TCPH_SYN)
-		flags |= PF_SYN;
-	if (bits & TCPH_FIN)
-		flags |= PF_FIN;
-	if (bits & TCPH_RST)
-		flags |= PF_RST;
-	return flags;
-}
-
-/* Addresses against the filter, length and payload offset of IP. */
-static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip,
-				    __u32 *total, struct headers *h)
-{
-	__u32 *a = (__u32 *)ip;
-
-	if (skb->protocol == bpf_htons(ETH_P_IP)) {
-		h->family = 4;
-		/* Later fragments carry no TCP header. */
-		if (ip[9] != IPPROTO_TCP || (ip[6] & 0x1f) || ip[7])
-			goto not_tcp;
-		if (!filter_v4(a[3], a[4]))
-			goto filtered;
-		*total = ip[2] << 8 | ip[3];
-		return (ip[0] & 0x0f) * 4;
-	}
-	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-		h->family = 6;
-		/* TCP behind extension headers is not followed. */
-		if (ip[6] != IPPROTO_TCP)
-			goto not_tcp;
-		if (!filter_v6(a + 2, a + 6))
-			goto filtered;
-		*total = ip[4] << 8 | ip[5];
-		if (*total)
-			*total += 40;
-		return 40;
-	}
-not_tcp:
-	count(CN_NOT_TCP);
-	return -1;
-filtered:
-	count(CN_FILTERED);
-	return -1;
-}
-
-/* Read the headers of a packet whose data begins at IP. */
-static __always_inline bool parse(struct sk_buff *skb, struct headers *h)
-{
-	__u32 len = skb->len, total = 0;
-	__u32 words[10] = {};
-	__u8 *ip = (__u8 *)words, tcp[14];
-	int off, head;
-
-	if (len - skb->data_len < 40)
-		goto unparsed;
-	if (bpf_probe_read_kernel(words, sizeof(words), skb->data))
-		goto unparsed;
-	off = parse_ip(skb, ip, &total, h);
-	if (off < 0)
-		return false;
-	if (len - skb->data_len < off + 20)
-		goto unparsed;
-	if (bpf_probe_read_kernel(tcp, sizeof(tcp), skb->data + off))
-		goto unparsed;
-	if (!filter_ports(tcp[0] << 8 | tcp[1], tcp[2] << 8 | tcp[3])) {
-		count(CN_FILTERED);
-		return false;
-	}
-	/* Short frames are padded; jumbo super-packets say 0. */
-	if (!total || total > len)
-		total = len;
-	head = off + (tcp[12] >> 4) * 4;
-	h->payload = total > head ? total - head : 0;
-	h->flags = tcp_flags_of(tcp[13], h->payload);
-	return true;
-unparsed:
-	count(CN_UNPARSED);
-	return false;
-}
-
-static __always_inline __u32 gso_segments(struct sk_buff *skb)
-{
-	struct skb_shared_info *info = (void *)(skb->head + skb->end);
-	__u16 segments = BPF_CORE_READ(info, gso_segs);
-
-	return segments ? segments : 1;
-}
-
-static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage)
-{
-	__u64 key = address(skb);
-	struct headers h = {};
-	struct flight *f;
-	__u32 at;
-
-	if (!parse(skb, &h))
-		return;
-	count(CN_SAMPLED);
-	at = flight_new(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
-	if (f) {
-		flight_init(f, DIR_RX);
-		f->path.flags = h.flags;
-		f->path.family = h.family;
-		f->bytes = h.payload;
-		f->segments = gso_segments(skb);
-		if (f->segments > 1)
-			f->path.flags |= PF_SUPER;
-		flight_mark(f, stage, bpf_ktime_get_ns());
-	}
-	flight_unlock(at, key);
-}
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_work);
+} cpu_works SEC(".maps");
 
 struct gro_dev gro_devs[256];
+
+static __always_inline struct cpu_work *cpu_work(void)
+{
+	return bpf_map_lookup_elem(&cpu_works, &(__u32){0});
+}
 
 static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)
 {
@@ -147,11 +36,85 @@ static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)
 	return &gro_devs[(dev * 0x9e3779b97f4a7c15ULL) >> 56 & 255];
 }
 
+/*
+ * How a packet ended whose address another one has.  One that waited for its
+ * reader was freed unread, or spliced; an ACK that TCP has looked at is used
+ * up, though its function, interrupted, has not returned yet.  Of any other
+ * the end was not seen.
+ */
+static __always_inline __u32 rx_left(const struct flight *f)
+{
+	if (stage_waits(f->last))
+		return END_UNREAD;
+	return f->last == ST_RX_EST && f->path.flags & PF_PURE_ACK ?
+	       END_CONSUMED : END_STALE;
+}
+
+static __always_inline void rx_leftover(__u64 key)
+{
+	struct flight *f;
+	__u32 at;
+
+	if (!flights_any())
+		return;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	path_sum(f, rx_left(f));
+	flight_release(at);
+}
+
+static __always_inline void rx_segments(struct flight *f, struct sk_buff *skb)
+{
+	/* All in one piece: not worth a look. */
+	if (!skb->data_len)
+		return;
+	f->segments = gso_segments(skb);
+	if (f->segments > 1)
+		f->path.flags |= PF_SUPER;
+}
+
+static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
+				     __u32 facts)
+{
+	__u64 now = bpf_ktime_get_ns(), key = address(skb);
+	struct headers h = {};
+	struct flight *f;
+	__u32 at;
+
+	if (!filter_dev(skb->dev)) {
+		count(CN_FILTERED);
+		return;
+	}
+	if (!parse_rx(skb, &h))
+		return;
+	count(CN_SAMPLED);
+	at = flight_new(key);
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	flight_init(f, DIR_RX, stage, now);
+	f->path.flags = h.flags;
+	f->path.facts = facts;
+	f->path.family = h.family;
+	f->bytes = h.payload;
+	f->tcp_word = h.word;
+	f->tsval = h.tsval;
+	f->has_ts = h.has_ts;
+	f->end_seq = h.seq + h.payload;
+	rx_segments(f, skb);
+	flight_unlock(at, key);
+}
+
 static __always_inline void rx_gro(struct sk_buff *skb)
 {
+	struct cpu_work *c = cpu_work();
 	struct gro_dev *d;
 
-	follow_end(address(skb), ST_RX_GRO, END_STALE);
+	if (c)
+		c->gro_key = address(skb);
+	rx_leftover(address(skb));
 	/* Headers in page fragments: the stack's entry sees them linear. */
 	if (skb->len - skb->data_len < 40)
 		return;
@@ -160,22 +123,26 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 		WRITE_ONCE(d->dev, address(skb->dev));
 		WRITE_ONCE(d->jiffies, bpf_jiffies64());
 	}
-	if (sample_due())
-		rx_begin(skb, ST_RX_GRO);
+	if (sample_due(DIR_RX))
+		rx_begin(skb, ST_RX_GRO,
+			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
 }
 
-static __always_inline void rx_gro_result(struct sk_buff *skb, int result)
+static __always_inline void rx_gro_result(int result)
 {
-	if (gro_merged(result))
-		follow_end(address(skb), ST_RX_MERGED, END_MERGED);
+	struct cpu_work *c = cpu_work();
+
+	if (c && gro_merged(result))
+		follow_end(c->gro_key, ST_RX_MERGED, END_MERGED);
 }
 
 /* True if the packet is already followed, from GRO on. */
 static __always_inline bool rx_from_gro(struct sk_buff *skb)
 {
 	__u64 key = address(skb);
+	struct headers h = {};
 	struct flight *f;
-	__u32 at, segments;
+	__u32 at, end;
 
 	if (!flights_any())
 		return false;
@@ -183,31 +150,92 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	if (at == NO_FLIGHT)
 		return false;
 	f = flight_at(at);
-	if (!f || flight_last(f) != ST_RX_GRO) {
+	if (f->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
-		if (f)
-			flight_sum(at, END_REENTERED);
+		end = rx_left(f);
+		path_sum(f, end == END_STALE ? END_REENTERED : end);
 		flight_release(at);
 		return false;
 	}
-	segments = gso_segments(skb);
-	if (segments > f->segments) {
-		struct headers h = {};
-
-		f->path.flags |= PF_GRO_MERGED | PF_SUPER;
-		f->segments = segments;
-		if (parse(skb, &h))
+	rx_segments(f, skb);
+	if (f->segments > 1) {
+		f->path.flags |= PF_GRO_MERGED;
+		if (parse_rx(skb, &h)) {
 			f->bytes = h.payload;
+			f->end_seq = h.seq + h.payload;
+			f->tcp_word = h.word;
+		}
 	}
 	flight_mark(f, ST_RX_NETIF, bpf_ktime_get_ns());
 	flight_unlock(at, key);
 	return true;
 }
 
+/*
+ * TCP is done with a packet: what carries data waits for its reader from here
+ * on.  The packet may be gone and its address taken; but an entry that
+ * reached this socket can only be ours, for its owner is still at work.
+ */
+__noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
+{
+	struct flight *f;
+	__u32 at;
+
+	if (!flights_any())
+		return 0;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return 0;
+	f = flight_at(at);
+	if (f->sk != sk || stage_waits(f->last)) {
+		flight_unlock(at, key);
+		return 0;
+	}
+	if (f->path.flags & PF_DATA) {
+		f->path.facts |= facts & FACT_ACK_LATER &
+			-!(f->path.facts & FACT_ACK_NOW);
+		flight_mark(f, ST_RX_DONE, bpf_ktime_get_ns());
+		flight_unlock(at, key);
+		return 0;
+	}
+	flight_mark(f, ST_RX_USED, bpf_ktime_get_ns());
+	path_sum(f, END_CONSUMED);
+	flight_release(at);
+	return 0;
+}
+
+/*
+ * Where the returns of TCP's functions are not hooked, the next packet on
+ * this CPU, or the end of the softirq, says that TCP is done with the last.
+ */
+static __always_inline void rx_close(void)
+{
+	struct cpu_work *c;
+
+	if (config.exits && !config.udp)
+		return;
+	c = cpu_work();
+	if (!c || !c->rx_key)
+		return;
+	rx_finish(c->rx_key, c->rx_sk, 0);
+	c->rx_key = 0;
+}
+
+static __always_inline void rx_open(__u64 key, __u64 sk)
+{
+	struct cpu_work *c = cpu_work();
+
+	if (!c)
+		return;
+	c->rx_key = key;
+	c->rx_sk = sk;
+}
+
 static __always_inline void rx_netif(struct sk_buff *skb)
 {
 	struct gro_dev *d;
 
+	rx_close();
 	if (rx_from_gro(skb))
 		return;
 	if (config.sample != 1) {
@@ -216,51 +244,14 @@ static __always_inline void rx_netif(struct sk_buff *skb)
 		    bpf_jiffies64() - READ_ONCE(d->jiffies) < 25)
 			return;
 	}
-	if (sample_due())
-		rx_begin(skb, ST_RX_NETIF);
+	if (sample_due(DIR_RX))
+		rx_begin(skb, ST_RX_NETIF, FACT_GRO_NONE);
 }
 
-/* First statement of tcp_rcv_established(). */
-static __always_inline void rx_established(struct sock *sk,
-					   struct sk_buff *skb)
+/* The socket is found and its filter asked; TCP and UDP, IPv4 and IPv6. */
+static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 {
-	__u64 key = address(skb);
-	struct flight *f;
-	__u32 at;
-
-	sock_rx_begin(sk, key);
-	if (!flights_any())
-		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
-	if (f) {
-		f->sk = address(sk);
-		f->path.flags |= PF_EST;
-		flight_mark(f, ST_RX_EST, bpf_ktime_get_ns());
-	}
-	flight_unlock(at, key);
-}
-
-/* What the kernel is about to count this acknowledgement as. */
-static __always_inline __u32 ack_class(struct sock *sk, struct sk_buff *skb,
-				       int flag)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 una = BPF_CORE_READ(tp, snd_una);
-	__u32 ack = tcp_cb(skb, ack_seq);
-
-	if (seq_before(ack, una) || seq_before(BPF_CORE_READ(tp, snd_nxt), ack))
-		return 0;
-	if (!(flag & FLAG_SLOWPATH) && ack != una)
-		return PF_HPACK;
-	return tcp_cb(skb, seq) == tcp_cb(skb, end_seq) ? PF_PUREACKS : 0;
-}
-
-static __always_inline void rx_ack(struct sock *sk, struct sk_buff *skb,
-				   int flag)
-{
+	struct net *net = sk->__sk_common.skc_net.net;
 	__u64 key = address(skb);
 	struct flight *f;
 	__u32 at;
@@ -271,88 +262,97 @@ static __always_inline void rx_ack(struct sock *sk, struct sk_buff *skb,
 	if (at == NO_FLIGHT)
 		return;
 	f = flight_at(at);
-	if (f) {
-		f->path.flags |= ack_class(sk, skb, flag);
-		if (flag & FLAG_SLOWPATH) {
-			f->path.flags |= PF_SLOW;
-			flight_mark(f, ST_RX_ACK_SLOW, bpf_ktime_get_ns());
-		} else {
-			if (f->path.flags & PF_EST)
-				f->path.flags |= PF_FAST;
-			flight_mark(f, ST_RX_ACK_FAST, bpf_ktime_get_ns());
-		}
-	}
-	flight_unlock(at, key);
-}
-
-static __always_inline void rx_data_queue(struct sock *sk, struct sk_buff *skb)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 flags = PF_SLOW;
-
-	if (!flights_any())
-		return;
-	if (seq_before(BPF_CORE_READ(tp, rcv_nxt), tcp_cb(skb, seq)))
-		flags |= PF_OOO;
-	follow(address(skb), ST_RX_DATA_QUEUE, flags);
-}
-
-/*
- * Data reaches tcp_queue_rcv() without the slow path's functions before it
- * only if header prediction succeeded: TCPHPHits counts exactly these.
- */
-static __always_inline void rx_queue(struct sk_buff *skb)
-{
-	__u64 key = address(skb);
-	struct flight *f;
-	__u32 at;
-
-	if (!flights_any())
-		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
-	if (f) {
-		if ((f->path.flags & (PF_EST | PF_SLOW)) == PF_EST)
-			f->path.flags |= PF_FAST;
-		flight_mark(f, ST_RX_QUEUE_RCV, bpf_ktime_get_ns());
+	f->sk = address(sk);
+	if (!net->ipv4.sysctl_ip_early_demux ||
+	    !net->ipv4.sysctl_tcp_early_demux)
+		f->path.facts |= FACT_DEMUX_OFF;
+	flight_mark(f, ST_RX_SOCK, bpf_ktime_get_ns());
+	if (f->path.flags & PF_UDP) {
+		sock_work(f->sk)->rx_key = key;
+		rx_open(key, f->sk);
 	}
 	flight_unlock(at, key);
 }
 
 /* Stages of which the kernel tells only the socket. */
-static __always_inline void rx_sock_stage(struct sock *sk, __u32 stage)
+static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 {
-	__u64 key;
+	struct sock_work *w;
 
 	if (!flights_any())
 		return;
-	key = sock_rx_packet(sk);
-	if (key)
-		follow(key, stage, 0);
+	w = sock_known(address(sk));
+	if (w->rx_key)
+		follow(w->rx_key, stage, 0, 0);
 }
 
-/*
- * Return from tcp_rcv_established().  The packet may be gone and its address
- * taken; but an entry that reached this socket's established processing can
- * only be ours, for we still hold the socket.
- */
-static __always_inline void rx_done(struct sock *sk, __u64 key)
+static __always_inline void rx_copy(struct sk_buff *skb)
 {
+	__u64 key = address(skb), now;
 	struct flight *f;
-	__u32 at;
+	__u32 at, n;
 
-	sock_rx_end(sk);
 	if (!flights_any())
 		return;
 	at = flight_lock(key);
 	if (at == NO_FLIGHT)
 		return;
 	f = flight_at(at);
-	if (f && f->sk == address(sk))
-		flight_mark(f, ST_RX_DONE, bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	n = f->path.n;
+	f->path.flags |= PF_COPIED;
+	if (f->last == ST_RX_DONE &&
+	    f->path.stages[(n - 1) & (PATH_STAGES - 1)] == ST_RX_COPY) {
+		/* Read in parts: the pause between them was waiting. */
+		f->stage_ns[(n - 2) & (PATH_STAGES - 1)] += now - f->last_ns;
+		f->last_ns = now;
+		f->last = ST_RX_COPY;
+	} else {
+		if (f->last == ST_RX_EST) {
+			/* When TCP was done was not seen: bill no work. */
+			flight_mark(f, ST_RX_DONE, f->last_ns);
+		}
+		flight_mark(f, ST_RX_COPY, now);
+	}
+	if (f->sk)
+		sock_work(f->sk)->copy_key = key;
 	flight_unlock(at, key);
+}
+
+/* The reader moved on: has it all of the packet it copied last? */
+static __always_inline void rx_read(struct sock *sk)
+{
+	struct tcp_sock *tp;
+	struct sock_work *w;
+	struct flight *f;
+	__u64 key;
+	__u32 at;
+
+	if (!flights_any())
+		return;
+	w = sock_known(address(sk));
+	if (!w->copy_key)
+		return;
+	key = w->copy_key;
+	w->copy_key = 0;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || f->last != ST_RX_COPY || f->sk != w->sk) {
+		flight_unlock(at, key);
+		return;
+	}
+	if (seq_before(tp->copied_seq, f->end_seq)) {
+		flight_mark(f, ST_RX_COPY, bpf_ktime_get_ns());
+		f->last = ST_RX_DONE;
+		flight_unlock(at, key);
+		return;
+	}
+	flight_mark(f, ST_RX_READ, bpf_ktime_get_ns());
+	path_sum(f, END_DELIVERED);
+	flight_release(at);
 }
 
 #endif

@@ -32,11 +32,11 @@ static __always_inline __u64 draw_gap(void)
 }
 
 /* Is this packet sampled?  Ask once per packet. */
-static __always_inline bool sample_due(void)
+static __always_inline bool sample_due(__u8 dir)
 {
 	__u64 *left;
 
-	if (!READ_ONCE(enabled))
+	if (!READ_ONCE(enabled) || (config.dir && config.dir != dir))
 		return false;
 	if (config.sample == 1)
 		return true;
@@ -69,18 +69,24 @@ static __always_inline bool filter_ports(__u16 a, __u16 b)
 	return !config.port || a == config.port || b == config.port;
 }
 
+static __always_inline bool filter_is_v4(__u32 a)
+{
+	return !((a ^ config.addr[0]) & config.mask[0]);
+}
+
 static __always_inline bool filter_v4(__u32 a, __u32 b)
 {
 	if (!config.addr_family)
 		return true;
-	return config.addr_family == 4 &&
-	       (a == config.addr[0] || b == config.addr[0]);
+	return config.addr_family == 4 && (filter_is_v4(a) || filter_is_v4(b));
 }
 
 static __always_inline bool filter_is_v6(const __u32 *a)
 {
-	return a[0] == config.addr[0] && a[1] == config.addr[1] &&
-	       a[2] == config.addr[2] && a[3] == config.addr[3];
+	return !(((a[0] ^ config.addr[0]) & config.mask[0]) |
+		 ((a[1] ^ config.addr[1]) & config.mask[1]) |
+		 ((a[2] ^ config.addr[2]) & config.mask[2]) |
+		 ((a[3] ^ config.addr[3]) & config.mask[3]));
 }
 
 static __always_inline bool filter_v6(const __u32 *a, const __u32 *b)
@@ -90,11 +96,22 @@ static __always_inline bool filter_v6(const __u32 *a, const __u32 *b)
 	return config.addr_family == 6 && (filter_is_v6(a) || filter_is_v6(b));
 }
 
+/* Interface and namespace, of received packets and at the device. */
+static __always_inline bool filter_dev(struct net_device *dev)
+{
+	if (config.ifindex && dev->ifindex != config.ifindex)
+		return false;
+	return !config.netns || dev->nd_net.net->ns.inum == config.netns;
+}
+
 /* Does the connection match the filter? */
 static __always_inline bool filter_sock(struct sock *sk)
 {
 	struct in6_addr a, b;
 
+	if (config.netns &&
+	    sk->__sk_common.skc_net.net->ns.inum != config.netns)
+		return false;
 	if (!filter_ports(sk->__sk_common.skc_num,
 			  bpf_ntohs(sk->__sk_common.skc_dport)))
 		return false;

@@ -1,69 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What is known of a socket while its owner works on it: the packet being
- * received, who asked for transmission, and the packet handed from TCP to
- * IP (whose address changes there, as TCP sends a clone).  The socket lock
- * orders all writers of one socket.  Two sockets may share an entry: the
- * newer takes it, and a packet forgotten that way is counted.
+ * received, who asked for transmission, and the packet handed from TCP to the
+ * device (whose address changes on the way, as TCP sends a clone).  The
+ * socket lock orders all writers of one socket.  Two sockets may share an
+ * entry: the newer takes it, and a packet forgotten that way is counted.
  */
 #ifndef PATHPROF_SOCK_BPF_H
 #define PATHPROF_SOCK_BPF_H
 
-#include "flight.bpf.h"
+#include "parse.bpf.h"
 
-struct sock_work socks[SOCKS];
-/* Takes what is written after the end. */
-struct sock_work sock_nobody;
+struct sock_work socks[SOCKS] __attribute__((aligned(64)));
+
+static __always_inline struct sock_work *sock_slot(__u64 sk)
+{
+	return &socks[(sk * 0x9e3779b97f4a7c15ULL) >> 54 & (SOCKS - 1)];
+}
 
 /* The entry of a socket, taken from another one if need be. */
-static __always_inline struct sock_work *sock_work(struct sock *sk)
+static __always_inline struct sock_work *sock_work(__u64 sk)
 {
-	__u64 key = address(sk);
-	struct sock_work *w;
+	struct sock_work *w = sock_slot(sk);
 
-	if (flights_frozen())
-		return &sock_nobody;
-	w = &socks[(key * 0x9e3779b97f4a7c15ULL) >> 54 & (SOCKS - 1)];
-	if (w->sk != key) {
+	if (w->sk != sk) {
 		if (w->pending)
 			count(CN_SOCK_CLASH);
 		__builtin_memset(w, 0, sizeof(*w));
-		w->sk = key;
+		w->sk = sk;
 	}
 	return w;
 }
 
-static __always_inline void sock_origin(struct sock *sk, __u8 stage)
+/* Has no packets: stands for sockets that have no entry. */
+struct sock_work sock_nobody;
+
+/*
+ * The same if it has one, else that of nobody; to be read only.  Not NULL:
+ * the compiler would compare sockets again instead of asking for it, which
+ * the verifier does not follow.
+ */
+static __always_inline struct sock_work *sock_known(__u64 sk)
 {
-	struct sock_work *w = sock_work(sk);
+	struct sock_work *w = sock_slot(sk);
 
-	w->origin = stage;
-	w->push = 0;
-	w->origin_ns = 0;
-}
-
-static __always_inline void sock_rx_begin(struct sock *sk, __u64 key)
-{
-	struct sock_work *w = sock_work(sk);
-
-	w->rx_key = key;
-	w->outer_origin = w->origin;
-	w->origin = ST_TX_ACKED;
-	w->origin_ns = 0;
-}
-
-static __always_inline void sock_rx_end(struct sock *sk)
-{
-	struct sock_work *w = sock_work(sk);
-
-	w->rx_key = 0;
-	w->origin = w->outer_origin;
-	w->origin_ns = 0;
-}
-
-static __always_inline __u64 sock_rx_packet(struct sock *sk)
-{
-	return sock_work(sk)->rx_key;
+	return w->sk == sk ? w : &sock_nobody;
 }
 
 #endif

@@ -10,6 +10,8 @@
 /*
  * STAGE(id, symbol, name, direction, order, kind, hooks, meaning)
  *
+ * Ids 35 and 37 to 39 were stages of format version 1.
+ *
  * kind: WORK   the time until the next stage is work on the packet
  *       WAIT   the packet lies in a queue until the next stage
  *       END    nothing follows
@@ -19,7 +21,7 @@
 #define PATHPROF_STAGES(STAGE) \
 STAGE(1, RX_GRO, "gro", RX, 10, WORK, "napi_gro_receive_entry", \
       "driver hands the packet to GRO") \
-STAGE(2, RX_MERGED, "merged", RX, 20, END, "dev_gro_receive", \
+STAGE(2, RX_MERGED, "merged", RX, 20, END, "napi_gro_receive_exit", \
       "GRO merged it into an earlier packet") \
 STAGE(3, RX_NETIF, "netif", RX, 30, WORK, "netif_receive_skb", \
       "packet enters the stack") \
@@ -27,10 +29,12 @@ STAGE(4, RX_IP, "ip", RX, 40, WORK, "ip_rcv_core ip6_rcv_core", \
       "IP header checks") \
 STAGE(5, RX_DELIVER, "local", RX, 50, WORK, "ip_local_deliver ip6_input", \
       "routed to this host") \
+STAGE(24, RX_SOCK, "socket", RX, 65, WORK, "sk_filter_trim_cap", \
+      "the socket is found") \
 STAGE(6, RX_TCP, "tcp", RX, 60, WORK, "tcp_v4_rcv tcp_v6_rcv", \
       "TCP looks up the socket") \
-STAGE(7, RX_BACKLOG, "backlog", RX, 70, WAIT, "tcp_add_backlog", \
-      "socket busy: waits for its owner") \
+STAGE(7, RX_BACKLOG, "backlog", RX, 70, WAIT, "tcp_probe", \
+      "socket busy: waited for its owner") \
 STAGE(8, RX_DO_RCV, "do_rcv", RX, 80, WORK, "tcp_v4_do_rcv tcp_v6_do_rcv", \
       "socket owned, processing begins") \
 STAGE(9, RX_EST, "estab", RX, 90, WORK, "tcp_probe", \
@@ -51,14 +55,21 @@ STAGE(16, RX_SEND_ACK, "ack_now", RX, 140, WORK, "tcp_send_ack", \
       "an ACK is sent at once") \
 STAGE(17, RX_DELAY_ACK, "ack_late", RX, 140, WORK, "tcp_send_delayed_ack", \
       "the ACK is delayed") \
-STAGE(18, RX_READY, "wake", RX, 150, WORK, "tcp_data_ready", \
+STAGE(18, RX_READY, "wake", RX, 150, WORK, \
+      "sk_data_ready sock_def_readable", \
       "the reader is woken") \
-STAGE(19, RX_DONE, "done", RX, 160, WAIT, "tcp_rcv_established", \
+STAGE(19, RX_DONE, "done", RX, 160, WAIT, \
+      "tcp_rcv_established tcp_rcv_state_process softirq_exit", \
       "TCP is done: waits for the reader") \
 STAGE(20, RX_COPY, "copy", RX, 170, WORK, "skb_copy_datagram_iovec", \
       "copied to the reader") \
+STAGE(25, RX_READ, "read", RX, 175, END, "tcp_rcv_space_adjust", \
+      "the reader has all of it") \
+STAGE(26, RX_USED, "used", RX, 175, END, \
+      "tcp_rcv_established tcp_rcv_state_process softirq_exit", \
+      "used up by TCP, as a pure ACK is") \
 STAGE(21, RX_FREE, "free", RX, 180, END, \
-      "skb_attempt_defer_free __kfree_skb consume_skb", \
+      "consume_skb", \
       "packet freed after use") \
 STAGE(22, RX_COALESCED, "joined", RX, 180, END, "kfree_skb_partial", \
       "data joined to the packet queued before") \
@@ -68,20 +79,11 @@ STAGE(32, TX_WRITE, "write", TX, 10, WORK, "tcp_sendmsg_locked", \
       "a write by the application") \
 STAGE(33, TX_ACKED, "acked", TX, 10, WORK, "tcp_probe", \
       "an arriving packet made room to send") \
-STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, "tcp_tsq_handler", \
+STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, "__tcp_transmit_skb", \
       "room in the device queue (TSQ)") \
-STAGE(35, TX_RELEASE, "release", TX, 10, WORK, "tcp_release_cb", \
-      "work left over when the socket was freed") \
-STAGE(36, TX_TIMER, "timer", TX, 10, WORK, "tcp_write_timer_handler", \
+STAGE(36, TX_TIMER, "timer", TX, 10, WORK, "__tcp_transmit_skb", \
       "a retransmission or probe timer") \
-STAGE(37, TX_PUSH, "push", TX, 20, WORK, "__tcp_push_pending_frames", \
-      "send what is pending") \
-STAGE(38, TX_PUSH_ONE, "push1", TX, 20, WORK, "tcp_push_one", \
-      "send one packet from within a write") \
-STAGE(39, TX_XMIT, "xmit", TX, 30, WORK, "tcp_write_xmit", \
-      "windows and sizes are decided") \
-STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, \
-      "tcp_retransmit_skb __tcp_retransmit_skb", \
+STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, "__tcp_transmit_skb", \
       "sent again") \
 STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, "__tcp_transmit_skb", \
       "TCP header is built") \
@@ -106,8 +108,9 @@ STAGE(50, TX_SENT, "sent", TX, 120, END, "net_dev_xmit", \
       "the driver took it") \
 STAGE(51, TX_BUSY, "busy", TX, 115, WAIT, "net_dev_xmit", \
       "the driver was busy: queued again") \
-STAGE(52, TX_FREE, "freed", TX, 180, END, \
-      "__kfree_skb consume_skb kfree_skb_partial", \
+STAGE(53, TX_READER, "reader", TX, 10, WORK, "__tcp_transmit_skb", \
+      "the application read, or closed") \
+STAGE(52, TX_FREE, "freed", TX, 180, END, "consume_skb", \
       "freed before the driver had it")
 
 /* END(id, symbol, name, meaning): how a path ended; counted one by one. */
@@ -123,7 +126,8 @@ END(7, DROPPED, "dropped", "dropped by the kernel") \
 END(8, EVICTED, "evicted", "pathprof gave its slot to a newer packet") \
 END(9, STALE, "stale", "its end was not seen; the address was reused") \
 END(10, REENTERED, "reentered", "entered the stack again: bridge, tunnel") \
-END(11, UNREAD, "unread", "data freed without being copied to a reader")
+END(11, UNREAD, "unread", "data freed without being copied to a reader") \
+END(12, CUT, "cut off", "still on its way when a sampling window closed")
 
 /* FLAG(bit, symbol, name, meaning): what is known of the packet. */
 #define PATHPROF_FLAGS(FLAG) \
@@ -143,7 +147,75 @@ FLAG(12, RETRANS, "retransmit", "sent again") \
 FLAG(13, HPACK, "hpack", "counted by the kernel as TCPHPAcks") \
 FLAG(14, PUREACKS, "pureack", "counted by the kernel as TCPPureAcks") \
 FLAG(15, COPIED, "copied", "copied to a reader") \
-FLAG(16, CUT, "cut", "more stages than a path can hold")
+FLAG(16, CUT, "cut", "more stages than a path can hold") \
+FLAG(17, UDP, "udp", "UDP") \
+FLAG(18, PROBE, "probe", "keepalive or zero window probe")
+
+/*
+ * FACT(bit, symbol, name, branch, meaning): why a branch was taken, read from
+ * the kernel's state before it was.  branch groups them for `explain`.
+ */
+#define PATHPROF_FACTS(FACT) \
+FACT(0, PRED_OFF, "prediction off", "prediction", \
+     "header prediction was switched off") \
+FACT(1, PRED_FLAGS, "flags", "prediction", \
+     "a TCP flag or option length was not the predicted one") \
+FACT(2, PRED_WINDOW, "window change", "prediction", \
+     "the peer changed the window it offers") \
+FACT(3, PRED_SEQ, "sequence", "prediction", \
+     "not the next byte expected") \
+FACT(4, PRED_ACK, "ack range", "prediction", \
+     "acknowledges what was not sent") \
+FACT(5, PRED_OOO, "out-of-order queue", "prediction", \
+     "data waits in the out-of-order queue") \
+FACT(6, PRED_MEMORY, "forward alloc", "prediction", \
+     "the socket's reserved memory was too small for it") \
+FACT(7, PRED_URGENT, "urgent", "prediction", \
+     "urgent data, now or pending") \
+FACT(8, PRED_TIMESTAMP, "timestamp", "prediction", \
+     "no timestamp, or an older one than the last (PAWS)") \
+FACT(9, PRED_SYN_FIN, "syn or fin", "prediction", \
+     "SYN, FIN or RST set") \
+FACT(10, PRED_RCVBUF, "receive buffer", "prediction", \
+     "the receive buffer is full") \
+FACT(11, PRED_ZERO_WINDOW, "zero window", "prediction", \
+     "no window is offered") \
+FACT(12, PRED_MPTCP, "mptcp", "prediction", \
+     "a subflow of MPTCP") \
+FACT(13, GRO_OFF, "gro off", "gro", \
+     "the device has GRO switched off") \
+FACT(14, GRO_NONE, "no gro", "gro", \
+     "the driver does not use GRO") \
+FACT(15, DEMUX_OFF, "early demux off", "demux", \
+     "early demux is switched off (sysctl)") \
+FACT(16, OWNED, "socket owned", "backlog", \
+     "the socket was owned by a process when it arrived") \
+FACT(17, ACK_NOW, "ack now", "ack", \
+     "an ACK was sent while it was processed") \
+FACT(18, ACK_LATER, "ack delayed", "ack", \
+     "the ACK was put off") \
+FACT(19, ACK_TIMER, "delayed ack", "transmit", \
+     "sent by the delayed ACK timer") \
+FACT(20, ACK_WINDOW, "window update", "transmit", \
+     "an ACK that the reader caused") \
+FACT(21, HELD_RWND, "held by rwnd", "hold", \
+     "the peer's window held it back before") \
+FACT(22, HELD_CWND, "held by cwnd", "hold", \
+     "the congestion window held it back before") \
+FACT(23, HELD_NAGLE, "held by nagle or cork", "hold", \
+     "less than a segment: Nagle or a cork held it back before") \
+FACT(24, HELD_TSO, "held by tso or pacing", "hold", \
+     "TSO deferral or pacing held it back before") \
+FACT(25, HELD_TSQ, "held by tsq", "hold", \
+     "too much of the socket in the device's queue (TSQ)") \
+FACT(26, TSO_OFF, "tso off", "split", \
+     "the device does not split segments") \
+FACT(27, QUEUED, "queued", "qdisc", \
+     "a queueing discipline held it") \
+FACT(28, SPLIT, "software split", "split", \
+     "split into segments in software") \
+FACT(29, ZEROCOPY, "zerocopy", "copy", \
+     "sent from pages of the application")
 
 /*
  * COUNTER(id, symbol, name, lost, meaning); lost: this counter is part of
@@ -157,7 +229,8 @@ COUNTER(3, ABANDONED, "abandoned", 1, "TCP gave up before IP saw it") \
 COUNTER(4, SOCK_CLASH, "sock_clash", 1, "two sockets shared a work entry") \
 COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but not TCP") \
 COUNTER(6, FILTERED, "filtered", 0, "chosen, but not matching the filter") \
-COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear")
+COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear") \
+COUNTER(8, WINDOWS, "windows", 0, "sampling windows")
 
 enum pathprof_stage {
 #define STAGE(id, sym, name, dir, order, kind, hooks, meaning) ST_##sym = id,
@@ -177,6 +250,12 @@ enum pathprof_flag {
 #define FLAG(bit, sym, name, meaning) PF_##sym = 1U << bit,
 	PATHPROF_FLAGS(FLAG)
 #undef FLAG
+};
+
+enum pathprof_fact {
+#define FACT(bit, sym, name, branch, meaning) FACT_##sym = 1U << bit,
+	PATHPROF_FACTS(FACT)
+#undef FACT
 };
 
 enum pathprof_counter {

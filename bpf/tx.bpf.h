@@ -1,151 +1,284 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The transmit side.  A packet is chosen where TCP builds its header; what
- * led there (a write, an ACK, a timer) is taken from the socket's entry, and
- * the clone that IP gets is what is followed to the driver.
+ * The transmit side.  A packet is chosen where TCP builds its header; what led
+ * there (a write, an ACK, a timer) follows from the socket's state, and the
+ * clone that the device gets is what is followed to the driver.  Packets
+ * without such a beginning (answers of no socket, UDP, or all of them if that
+ * function is not hooked) are chosen where the device layer gets them.
  */
 #ifndef PATHPROF_TX_BPF_H
 #define PATHPROF_TX_BPF_H
 
-#include "rx.bpf.h"
+#include "tcp.bpf.h"
 
 static __always_inline void tx_write(struct sock *sk)
 {
-	struct sock_work *w = sock_work(sk);
+	struct sock_work *w;
 
+	if (!sample_next())
+		return;
+	w = sock_work(address(sk));
 	w->origin = ST_TX_WRITE;
-	w->push = 0;
-	w->origin_ns = sample_next() ? bpf_ktime_get_ns() : 0;
+	w->origin_ns = bpf_ktime_get_ns();
 }
 
-static __always_inline void tx_push(struct sock *sk, __u8 stage)
+/* Who had this packet sent, and what it is; stage id of the origin. */
+static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
+				       struct sock_work *w, __u32 bytes)
 {
-	struct sock_work *w = sock_work(sk);
+	__u8 pending = tp->inet_conn.icsk_ack.pending;
 
-	/* tcp_release_cb() never pushes: somebody else is at work. */
-	if (w->origin == ST_TX_RELEASE)
-		w->origin = 0;
-	w->push = stage;
-}
-
-static __always_inline void tx_xmit(struct sock *sk)
-{
-	struct sock_work *w = sock_work(sk);
-
-	/* tcp_push*() call tcp_write_xmit() at once: the mark is used up. */
-	w->xmit = w->push ? w->push : ST_TX_XMIT;
-	w->push = 0;
-	w->retrans = 0;
-	w->xmit_ns = sample_next() ? bpf_ktime_get_ns() : 0;
-}
-
-static __always_inline void tx_retransmit(struct sock *sk)
-{
-	struct sock_work *w = sock_work(sk);
-
-	w->retrans = 1;
-	w->xmit = 0;
+	if (w->rx_key) {
+		w->facts |= bytes ? w->hold : 0;
+		return ST_TX_ACKED;
+	}
+	if (!sk->sk_lock.owned) {
+		if (!bytes) {
+			if (pending & ICSK_ACK_SCHED &&
+			    !(pending & ICSK_ACK_TIMER))
+				w->facts |= FACT_ACK_TIMER;
+			return ST_TX_TIMER;
+		}
+		if (w->flags & PF_RETRANS ||
+		    tp->inet_conn.icsk_pending == ICSK_TIME_LOSS_PROBE)
+			return ST_TX_TIMER;
+		w->facts |= FACT_HELD_TSQ;
+		return ST_TX_TSQ;
+	}
+	if (bytes)
+		return ST_TX_WRITE;
+	if (pending & ICSK_ACK_SCHED && !(pending & ICSK_ACK_TIMER))
+		w->facts |= FACT_ACK_TIMER;
+	else if (!(w->flags & (PF_SYN | PF_FIN | PF_RST)))
+		w->facts |= FACT_ACK_WINDOW;
+	return ST_TX_READER;
 }
 
 static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 {
-	struct sock_work *w = sock_work(sk);
-	__u32 bytes = skb->len;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u32 bytes = skb->len, seq, at;
+	struct sock_work *w;
 
+	if (!tp || flights_frozen())
+		return;
+	w = sock_work(address(sk));
 	if (w->pending) {
 		count(CN_ABANDONED);
 		w->pending = 0;
 	}
-	if (!sample_due())
+	/* The packet in hand is answered at once. */
+	if (!bytes && w->rx_key && flights_any()) {
+		at = flight_lock(w->rx_key);
+		if (at != NO_FLIGHT) {
+			flight_at(at)->path.facts |= FACT_ACK_NOW;
+			flight_unlock(at, w->rx_key);
+		}
+	}
+	if (!sample_due(DIR_TX))
 		return;
 	if (!filter_sock(sk)) {
 		count(CN_FILTERED);
 		return;
 	}
 	count(CN_SAMPLED);
-	w->flags = tcp_flags_of(tcp_cb(skb, tcp_flags), bytes);
+	seq = tcp_cb(skb, seq);
+	w->facts = 0;
 	w->bytes = bytes;
 	w->segments = bytes ? tcp_cb(skb, tcp_gso_segs) : 1;
 	if (!w->segments)
 		w->segments = 1;
+	w->flags = tcp_flags_of(tcp_cb(skb, tcp_flags), bytes);
+	if (seq_before(seq, tp->snd_nxt)) {
+		if (bytes || w->flags & (PF_SYN | PF_FIN))
+			w->flags |= PF_RETRANS;
+		else
+			w->flags |= PF_PROBE;
+	}
+	at = tx_origin(sk, tp, w, bytes);
+	/* A write's clock counts for the first packet it sends. */
+	if (at != ST_TX_WRITE || w->origin != ST_TX_WRITE)
+		w->origin_ns = 0;
+	w->origin = at;
+	w->family = sk->__sk_common.skc_family == AF_INET6 ? 6 : 4;
 	w->transmit_ns = bpf_ktime_get_ns();
 	w->pending = 1;
 }
 
-static __always_inline void tx_add(struct flight *f, __u8 stage, __u64 now)
+/*
+ * What TCP told of the packet becomes the beginning of its path; from here on
+ * it has the address it will keep.  The caller frees the entry's lock.
+ */
+static __always_inline struct flight *tx_claim(__u32 at, struct sock_work *w,
+					       __u32 stage)
 {
-	/* Stages passed before the choice was made have no clock reading. */
-	if (!now)
-		f->last_ns = 0;
-	else if (!f->last_ns)
-		f->last_ns = now;
-	if (!f->last_ns) {
-		f->path.stages[f->path.n & (PATH_STAGES - 1)] = stage;
-		f->path.n++;
-		return;
-	}
-	flight_mark(f, stage, now);
+	__u64 begin = w->origin_ns ? w->origin_ns : w->transmit_ns;
+	struct flight *f = flight_at(at);
+
+	flight_init(f, DIR_TX, w->origin, begin);
+	if (w->flags & PF_RETRANS)
+		flight_mark(f, ST_TX_RETRANS, begin);
+	flight_mark(f, ST_TX_TRANSMIT, w->transmit_ns);
+	w->origin_ns = 0;
+	f->path.flags = w->flags;
+	f->path.facts = w->facts;
+	f->path.family = w->family;
+	f->bytes = w->bytes;
+	f->segments = w->segments;
+	f->sk = w->sk;
+	if (f->segments > 1)
+		f->path.flags |= PF_SUPER;
+	flight_mark(f, stage, bpf_ktime_get_ns());
+	return f;
 }
 
-/* What happened before TCP built the header. */
-static __always_inline void tx_history(struct flight *f, struct sock_work *w)
+/* The socket's entry if TCP announced a packet of it; taken at most once. */
+static __always_inline struct sock_work *tx_announced(__u64 sk)
 {
-	bool carries = w->flags & (PF_DATA | PF_SYN | PF_FIN);
+	struct sock_work *w;
 
-	if (carries && w->retrans) {
-		f->path.flags |= PF_RETRANS;
-		tx_add(f, ST_TX_RETRANS, 0);
-		w->retrans = 0;
-	} else if (carries && w->xmit) {
-		if (w->origin)
-			tx_add(f, w->origin, w->origin_ns);
-		if (w->xmit != ST_TX_XMIT)
-			tx_add(f, w->xmit, w->xmit_ns);
-		tx_add(f, ST_TX_XMIT, w->xmit_ns);
-		/* Later packets of the loop did not cost this again. */
-		w->origin_ns = 0;
-		w->xmit_ns = 0;
-	}
-	tx_add(f, ST_TX_TRANSMIT, w->transmit_ns);
+	if (!config.transmits)
+		return NULL;
+	w = sock_known(sk);
+	if (!w->pending)
+		return NULL;
+	w->pending = 0;
+	return w;
 }
 
-/* IP gets the packet: from here on it has the address it will keep. */
-static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb,
-				  __u8 family)
+/* IP gets the packet (only with --fine; else the device is the first). */
+static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 {
-	struct sock_work *w = sock_work(sk);
 	__u64 key = address(skb) | KEY_TX;
-	struct flight *f;
+	struct sock_work *w;
 	__u32 at;
 
-	follow_end(key, ST_TX_IP, END_STALE);
-	if (!w->pending)
+	if (flights_frozen())
 		return;
-	w->pending = 0;
+	follow_end(key, ST_TX_IP, END_STALE);
+	w = tx_announced(address(sk));
+	if (!w)
+		return;
 	at = flight_new(key);
 	if (at == NO_FLIGHT)
 		return;
-	f = flight_at(at);
-	if (f) {
-		flight_init(f, DIR_TX);
-		f->path.flags = w->flags;
-		f->path.family = family;
-		f->bytes = w->bytes;
-		f->segments = w->segments;
-		if (f->segments > 1)
-			f->path.flags |= PF_SUPER;
-		tx_history(f, w);
-		flight_mark(f, ST_TX_IP, bpf_ktime_get_ns());
+	tx_claim(at, w, ST_TX_IP);
+	flight_unlock(at, key);
+}
+
+/* Chosen here: what the headers tell. */
+static __always_inline void tx_begin(struct flight *f, struct sk_buff *skb,
+				     struct headers *h, __u64 now)
+{
+	flight_init(f, DIR_TX, ST_TX_DEV, now);
+	f->path.flags = h->flags;
+	f->path.family = h->family;
+	f->bytes = h->payload;
+	if (!skb->data_len)
+		return;
+	f->segments = gso_segments(skb);
+	if (f->segments > 1)
+		f->path.flags |= PF_SUPER;
+}
+
+/* Is a packet without an announcement for us to choose? */
+static __always_inline bool tx_unannounced(struct sock *sk)
+{
+	__u8 state = sk->__sk_common.skc_state;
+
+	if (!config.transmits || sk->__sk_common.skc_state == 12)
+		return true;	/* 12: TCP_NEW_SYN_RECV, a request */
+	/* The kernel's own socket for answers of no socket: never connects. */
+	return sk->sk_protocol != IPPROTO_TCP || state == 7 ||
+	       state == TCP_LISTEN;
+}
+
+/* Followed already: from IP on, or a device above this one had it before. */
+static __always_inline bool tx_again(__u64 key)
+{
+	__u32 at;
+
+	if (!flights_any())
+		return false;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return false;
+	flight_mark(flight_at(at), ST_TX_DEV, bpf_ktime_get_ns());
+	flight_unlock(at, key);
+	return true;
+}
+
+/* The device layer gets the packet: it has the address it will keep. */
+static __always_inline void tx_dev(struct sk_buff *skb)
+{
+	__u64 key = address(skb) | KEY_TX;
+	struct sock *sk = skb->sk;
+	struct headers h = {};
+	struct sock_work *w;
+	struct flight *f;
+	__u32 at;
+
+	if (flights_frozen() || !sk)
+		return;
+	w = tx_announced(address(sk));
+	if (w) {
+		follow_end(key, ST_TX_DEV, END_STALE);
+	} else {
+		if (tx_again(key) || !tx_unannounced(sk) ||
+		    !sample_due(DIR_TX))
+			return;
+		if (!filter_dev(skb->dev)) {
+			count(CN_FILTERED);
+			return;
+		}
+		if (!parse_tx(skb, &h))
+			return;
+		count(CN_SAMPLED);
 	}
+	at = flight_new(key);
+	if (at == NO_FLIGHT)
+		return;
+	if (w) {
+		f = tx_claim(at, w, ST_TX_DEV);
+	} else {
+		f = flight_at(at);
+		tx_begin(f, skb, &h, bpf_ktime_get_ns());
+		f->sk = address(sk);
+	}
+	if (f->segments > 1 &&
+	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
+		f->path.facts |= FACT_TSO_OFF;
 	flight_unlock(at, key);
 }
 
 static __always_inline void tx_sent(struct sk_buff *skb, int rc)
 {
 	if (rc == NETDEV_TX_BUSY)
-		follow(address(skb) | KEY_TX, ST_TX_BUSY, 0);
+		follow(address(skb) | KEY_TX, ST_TX_BUSY, 0, 0);
 	else
 		follow_end(address(skb) | KEY_TX, ST_TX_SENT, END_SENT);
+}
+
+/* Dropped between TCP and the device: its announcement ends here. */
+static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
+{
+	struct sock *sk = skb->sk;
+	struct sock_work *w;
+	struct flight *f;
+	__u32 at;
+
+	if (flights_frozen() || !sk)
+		return;
+	w = tx_announced(address(sk));
+	if (!w)
+		return;
+	at = flight_new(address(skb) | KEY_TX);
+	if (at == NO_FLIGHT)
+		return;
+	f = tx_claim(at, w, ST_DROP);
+	f->path.reason = reason;
+	path_sum(f, END_DROPPED);
+	flight_release(at);
 }
 
 /*
@@ -153,8 +286,7 @@ static __always_inline void tx_sent(struct sk_buff *skb, int rc)
  * left alone once the driver has the packet: then it is the receiver (or the
  * driver) that frees it, and the driver call's return ends the path.
  */
-__noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
-				 __u32 reason)
+__noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 {
 	struct flight *f;
 	__u32 at;
@@ -164,34 +296,36 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end,
 	at = flight_lock(key);
 	if (at != NO_FLIGHT) {
 		f = flight_at(at);
-		if (f) {
-			f->path.reason = reason;
-			if (end == END_CONSUMED && f->path.flags & PF_DATA)
-				end = f->path.flags & PF_COPIED ?
-				      END_DELIVERED : END_UNREAD;
-			flight_mark(f, rx_stage, bpf_ktime_get_ns());
-			flight_sum(at, end);
-		}
+		f->path.reason = reason;
+		if (end == END_CONSUMED && f->path.flags & PF_DATA)
+			end = f->path.flags & PF_COPIED ? END_DELIVERED :
+							  END_UNREAD;
+		/* Refused before its acknowledgement was looked at? */
+		if (end == END_DROPPED && !reason_is_general(reason))
+			f->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+		flight_mark(f, rx_stage, bpf_ktime_get_ns());
+		path_sum(f, end);
 		flight_release(at);
-		return 0;
+		return 1;
 	}
 	key |= KEY_TX;
 	at = flight_lock(key);
 	if (at == NO_FLIGHT)
 		return 0;
 	f = flight_at(at);
-	if (f && flight_last(f) == ST_TX_START) {
+	if (f->last == ST_TX_START) {
 		flight_unlock(at, key);
-		return 0;
+		return 1;
 	}
-	if (f) {
-		f->path.reason = reason;
-		flight_mark(f, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
-			    bpf_ktime_get_ns());
-		flight_sum(at, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
-	}
+	f->path.reason = reason;
+	/* A super-packet that is not dropped gave way to its segments. */
+	if (rx_stage != ST_DROP && f->segments > 1)
+		f->path.facts |= FACT_SPLIT;
+	flight_mark(f, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
+		    bpf_ktime_get_ns());
+	path_sum(f, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
 	flight_release(at);
-	return 0;
+	return 1;
 }
 
 #endif

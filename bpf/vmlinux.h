@@ -28,13 +28,17 @@ enum { false = 0, true = 1 };
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 };
 
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
+};
+
+/* The value is the running kernel's. */
+enum skb_drop_reason {
+	SKB_DROP_REASON_NOT_SPECIFIED = 2,
 };
 
 #pragma clang attribute push (__attribute__((preserve_access_index)), \
@@ -46,42 +50,132 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct netns_ipv4 {
+	u8 sysctl_tcp_early_demux;
+	u8 sysctl_ip_early_demux;
+};
+
+struct net {
+	struct ns_common ns;
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+typedef struct {
+	int owned;
+} socket_lock_t;
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct sk_buff;
+
+struct sk_buff_head {
+	struct sk_buff *next;
+	struct sk_buff *prev;
+	__u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	socket_lock_t sk_lock;
+	int sk_forward_alloc;
+	int sk_rcvbuf;
+	int sk_wmem_queued;
+	u16 sk_protocol;
+	unsigned long sk_tsq_flags;
+	struct {
+		atomic_t rmem_alloc;
+	} sk_backlog;
+	struct sk_buff_head sk_receive_queue;
+	struct sk_buff_head sk_write_queue;
+};
+
+struct rb_node {
+	unsigned long __rb_parent_color;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct inet_connection_sock {
+	__u8 icsk_pending;
+	struct {
+		__u8 pending;
+	} icsk_ack;
+};
+
+struct tcp_options_received {
+	u32 ts_recent;
 };
 
 struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__be32 pred_flags;
 	u32 rcv_nxt;
+	u32 copied_seq;
 	u32 snd_nxt;
 	u32 snd_una;
+	u32 snd_wnd;
+	u32 rcv_wnd;
+	u32 snd_cwnd;
+	u32 packets_out;
+	u32 retrans_out;
+	u32 lost_out;
+	u32 sacked_out;
+	u32 mss_cache;
+	u8 nonagle;
+	bool is_mptcp;
+	u16 urg_data;
+	struct tcp_options_received rx_opt;
+	struct rb_root out_of_order_queue;
 };
 
 struct net_device {
 	int ifindex;
+	u64 features;
+	possible_net_t nd_net;
 };
 
 struct sk_buff {
+	struct sk_buff *next;
+	struct sk_buff *prev;
 	struct net_device *dev;
+	struct sock *sk;
 	char cb[48];
 	unsigned int len;
 	unsigned int data_len;
 	__be16 protocol;
+	__u16 network_header;
 	unsigned int end;
 	unsigned char *head;
 	unsigned char *data;
+	unsigned int truesize;
 };
 
 struct skb_shared_info {
+	__u8 flags;
 	unsigned short gso_size;
 	unsigned short gso_segs;
 };
@@ -100,7 +194,6 @@ struct tcp_skb_cb {
 struct napi_struct;
 struct Qdisc;
 struct netdev_queue;
-struct net;
 struct msghdr;
 struct flowi;
 struct tcphdr;

@@ -166,7 +166,7 @@ check "list shows the stages of this kernel" case_list
 # Steps: 23 packets on one port and 40 on another; the filter names the first.
 # Expected: exactly 23 data packets received and 23 sent, none of the others.
 case_filter() {
-	"$PP" record -o f.json --port 4023 -- bash -c "
+	"$PP" record --sample 1 -o f.json --port 4023 -- bash -c "
 		$(declare -f ping_pong)
 		ping_pong 4023 23 127.0.0.1 4040 40 127.0.0.1" || return
 	fields f.json 'n("rx", "data"), n("tx", "data"), a["unaccounted"]' \
@@ -182,7 +182,7 @@ case_loopback() {
 	iperf3 -s -1 -D
 	wait_for 20 listening 5201 || return
 	counters before -
-	"$PP" record -o lo.json -- bash -c "
+	"$PP" record --sample 1 -o lo.json -- bash -c "
 		$(declare -f wait_for at over)
 		iperf3 -c 127.0.0.1 -n 4M && wait_for 60 over -" || return
 	counters after -
@@ -202,7 +202,7 @@ case_veth() {
 	defer 'kill $(cat "$TMP/server")'
 	wait_for 20 in_ns_listening b 5201 || return
 	counters before - a b
-	"$PP" record -o veth.json -- bash -c "
+	"$PP" record --sample 1 -o veth.json -- bash -c "
 		$(declare -f wait_for at over)
 		ip netns exec a iperf3 -c 10.9.0.2 -n 2M &&
 		ip netns exec a iperf3 -c fd09::2 -n 1M &&
@@ -230,7 +230,7 @@ case_gro() {
 	ip netns exec a ethtool -K va tso off gso off || return
 	ip netns exec b ethtool -K vb gro on || return
 	counters before - a b
-	"$PP" record -o gro.json -- bash -c "
+	"$PP" record --sample 1 -o gro.json -- bash -c "
 		$(declare -f wait_for at over)
 		ip netns exec a iperf3 -c 10.9.0.2 -n 2M &&
 		wait_for 60 over a b" || return
@@ -274,7 +274,7 @@ case_top() {
 	local load
 	ip netns exec a iperf3 -c 10.9.0.2 -t 60 -b 20M >/dev/null &
 	load=$!
-	"$PP" --top --once -i 1 >frame || return
+	"$PP" --top --once --sample 1 -i 1 >frame || return
 	kill $load 2>/dev/null
 	sed 's/^/# /' frame | head -12 >&3
 	is "$(awk 'length > 80' frame)" "" &&
@@ -288,7 +288,7 @@ check "top --once prints a frame" case_top
 case_interrupt() {
 	local pid
 	mkfifo ready
-	"$PP" record -o int.json --addr 127.0.0.7 --ready-fd 9 9>ready &
+	"$PP" record --sample 1 -o int.json --addr 127.0.0.7 --ready-fd 9 9>ready &
 	pid=$!
 	read -r _ <ready
 	ping_pong 4024 5 127.0.0.1 4025 7 127.0.0.7

@@ -88,6 +88,12 @@ flipped() {
 	done
 }
 
+# A file of format version 1 shows the same account and paths.
+older() {
+	"$PP" report "$TOP/tests/unit/test_profile/version-1.json" >old.txt &&
+		"$PP" report "$KEPT" >new.txt && cmp old.txt new.txt
+}
+
 # Added to itself, every count of a profile is twice what it was.
 merged() {
 	"$PP" merge -o two.json "$KEPT" "$KEPT" &&
@@ -152,7 +158,7 @@ hostile() {
 	sed 's/"release": "/&\\u001b[31m<\/text>\\u009b/; s/"gro"/"g\\u001b;,\\""/' \
 		"$KEPT" >hostile.json
 	cmp -s hostile.json "$KEPT" && return 1
-	for view in report flame "export -f csv" "export -f folded" \
+	for view in report explain flame "export -f csv" "export -f folded" \
 		"export -f openmetrics"; do
 		# shellcheck disable=SC2086 # words
 		"$PP" $view hostile.json >shown 2>&1 || return
@@ -162,12 +168,19 @@ hostile() {
 		'import xml.dom.minidom as x; x.parse("x.svg")'
 }
 
+explained() {
+	"$PP" explain "$KEPT" >text && grep -q '^Header prediction' text &&
+		grep -q 'fast path .* pkt' text && ! grep -nE '.{81}' text &&
+		"$PP" explain --json "$KEPT" | python3 -IS -c \
+		'import json, sys; assert json.load(sys.stdin)["branches"]'
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..23"
+echo "1..25"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "no such file" refuses none.json 'No such file'
@@ -178,9 +191,9 @@ echo '{"format": "perf"}' >foreign.json
 check "another program's file" refuses foreign.json 'not a pathprof profile'
 echo '[1, 2]' >list.json
 check "JSON that is no object" refuses list.json 'not a pathprof profile'
-check "a future version" damaged 's/^ "version": 1/ "version": 99/' \
+check "a future version" damaged 's/^ "version": 2/ "version": 99/' \
 	'newer pathprof \(format version 99'
-check "no version" damaged 's/^ "version": 1/ "versiom": 1/' 'no format version'
+check "no version" damaged 's/^ "version": 2/ "versiom": 1/' 'no format version'
 check "a negative count" damaged '0,/"packets": /s//&-/' '"packets" is out'
 # shellcheck disable=SC2016 # $ is sed's
 check "an unknown stage" damaged '/"stages": \[$/,$s/^    3,/    63,/' \
@@ -190,11 +203,13 @@ check "a missing account" damaged 's/"account"/"count"/' '"account" is missing'
 check "sample 0" damaged 's/"sample": 1/"sample": 0/' '"sample" is 0'
 check "an endless name" damaged \
 	"s/\"release\": \"/&$(printf 'x%.0s' {1..200})/" '"release" is not'
+check "a file of version 1" older
 check "profiles add up" merged
 check "not if packets weigh differently" merge_refused
 check "a difference to itself is none" diffed
 check "exports have the same sums" exported
 check "control characters and markup are not passed on" hostile
+check "explain" explained
 check "completion is valid bash" eval '"$PP" completion | bash -n'
 check "cut short anywhere" truncated
 check "a byte changed anywhere" flipped

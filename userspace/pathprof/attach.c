@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads and attaches the BPF programs and reads their maps.  Hooks the kernel
- * lacks are switched off before loading, by its type information and symbol
- * table; whatever remains is recorded in the profile by name.
+ * Loads and attaches the BPF programs, all the time or in short windows.
+ * Hooks the kernel lacks are switched off before loading; whatever remains is
+ * recorded in the profile by name.
  */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +19,18 @@
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "attach.h"
+#include "collect.h"
+#include "hooks.h"
+#include "windows.h"
 #include "pathprof.skel.h"
-
-#define BTF_PATH "/sys/kernel/btf/vmlinux"
 
 struct session {
 	struct pathprof_bpf *skel;
-	struct bpf_link *links[PROFILE_HOOKS];
+	struct sums sums;
 	struct bpf_program *programs[PROFILE_HOOKS];
+	int links[PROFILE_HOOKS];	/* 0: not attached */
 	struct profile_hook hooks[PROFILE_HOOKS];
 	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
 	size_t nhooks;
@@ -38,6 +39,8 @@ struct session {
 	uint64_t start_ns, stop_ns;
 	char started[40];
 	bool stopped;
+	struct windows *windows;	/* NULL: attached all the time */
+	uint64_t nwindows, open_ns;
 };
 
 /* libbpf's own messages would bury ours; keep the last one for the reason. */
@@ -57,194 +60,58 @@ static int keep_message(enum libbpf_print_level level, const char *format,
 	return 0;
 }
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* What the kernel knows of the function or tracepoint of one hook. */
-struct target {
-	const char *name;
-	int symbols;		/* of this name in the symbol table */
-	int function, event;	/* BTF ids; 0: none */
-};
-
-static int by_name(const void *a, const void *b)
+static uint64_t now_ns(void)
 {
-	const struct target *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
-static struct target *find_target(struct target *targets, size_t n,
-				  const char *name)
+/* Attached in short windows only? */
+static bool in_windows(const struct session *s)
 {
-	struct target key = { .name = name };
-
-	return bsearch(&key, targets, n, sizeof(key), by_name);
+	return !s->config.sample;
 }
 
-/*
- * Count the names in the kernel's symbol table.  It has some 200000 lines,
- * "ADDRESS TYPE NAME [MODULE]", so most are left at their first letter.
- */
-static int count_symbols(struct target *targets, size_t n)
+static bool is_event(const struct profile_hook *hook)
 {
-	FILE *f = fopen("/proc/kallsyms", "re");
-	bool initial[256] = {};
-	size_t size = 0, i;
-	struct target *hit;
-	char *line = NULL, *name;
-	ssize_t len;
-
-	if (!f)
-		return -1;
-	for (i = 0; i < n; i++)
-		initial[(unsigned char)*targets[i].name] = true;
-	while ((len = getline(&line, &size, f)) > 0) {
-		name = line + 2 * sizeof(long) + 3;
-		if (name >= line + len || !initial[(unsigned char)*name])
-			continue;
-		name[strcspn(name, "\t\n")] = 0;
-		hit = find_target(targets, n, name);
-		if (hit)
-			hit->symbols++;
-	}
-	free(line);
-	fclose(f);
-	return 0;
+	return !strcmp(hook->type, "tp_btf");
 }
 
-static void split_section(const struct bpf_program *prog,
-			  struct profile_hook *hook)
+static bool listed(const char *const *list, const char *name)
 {
-	const char *sec = bpf_program__section_name(prog);
-	const char *slash = strchr(sec, '/');
-
-	snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
-	snprintf(hook->type, sizeof(hook->type), "%.*s", (int)(slash - sec),
-		 sec);
-}
-
-static void find_hook(struct profile_hook *hook, const struct target *target)
-{
-	hook->state = HOOK_MISSING;
-	if (!strcmp(hook->type, "tp_btf")) {
-		if (!target->event)
-			snprintf(hook->why, sizeof(hook->why),
-				 "no such tracepoint");
-		else
-			hook->state = HOOK_PRESENT;
-		return;
-	}
-	if (!target->function)
-		snprintf(hook->why, sizeof(hook->why), "inlined or absent");
-	else if (!target->symbols)
-		snprintf(hook->why, sizeof(hook->why),
-			 "only a changed copy has a symbol");
-	else if (target->symbols > 1)
-		snprintf(hook->why, sizeof(hook->why),
-			 "%d symbols of this name", target->symbols);
-	else
-		hook->state = HOOK_PRESENT;
-}
-
-/* Drop reasons are an enum whose values change between kernels. */
-static void read_reasons(struct session *s, const struct btf *btf,
-			 const struct btf_type *type)
-{
-	const struct btf_enum *e = btf_enum(type);
-	const char *name;
-	char *c;
-	int i;
-
-	for (i = 0; i < btf_vlen(type); i++) {
-		name = btf__name_by_offset(btf, e[i].name_off);
-		if (!name || e[i].val < 0 || e[i].val >= PROFILE_REASONS)
-			continue;
-		if (!strncmp(name, "SKB_DROP_REASON_", 16))
-			name += 16;
-		c = s->reasons[e[i].val];
-		snprintf(c, sizeof(s->reasons[0]), "%.31s", name);
-		for (; *c; c++)
-			*c = tolower((unsigned char)*c);
-	}
-}
-
-/* One walk over the kernel's 150000 types instead of one per name. */
-static void walk_types(struct session *s, const struct btf *btf,
-		       struct target *targets)
-{
-	const struct btf_type *type;
-	struct target *hit;
-	const char *name;
-	int id, n = btf__type_cnt(btf);
-
-	for (id = 1; id < n; id++) {
-		type = btf__type_by_id(btf, id);
-		if (!btf_is_func(type) && !btf_is_typedef(type) &&
-		    !btf_is_enum(type))
-			continue;
-		name = btf__name_by_offset(btf, type->name_off);
-		if (btf_is_enum(type)) {
-			if (!strcmp(name, "skb_drop_reason"))
-				read_reasons(s, btf, type);
-		} else if (btf_is_func(type)) {
-			hit = find_target(targets, s->nhooks, name);
-			if (hit && !hit->function)
-				hit->function = id;
-		} else if (!strncmp(name, "btf_trace_", 10)) {
-			hit = find_target(targets, s->nhooks, name + 10);
-			if (hit)
-				hit->event = id;
-		}
-	}
+	for (; *list; list++)
+		if (!strcmp(*list, name))
+			return true;
+	return false;
 }
 
 /* Decide for every program whether this kernel has its hook. */
 static int find_hooks(struct session *s, char *err, size_t len)
 {
-	struct target targets[PROFILE_HOOKS] = {}, *target;
 	struct bpf_program *prog;
-	bool no_symbols;
-	struct btf *btf;
-	size_t i, n = 0;
+	struct profile_hook *hook;
+	const char *sec, *slash;
 
-	btf = btf__parse(BTF_PATH, NULL);
-	if (!btf) {
-		snprintf(err, len, "cannot read kernel type information %s: "
-			 "%s; a kernel with CONFIG_DEBUG_INFO_BTF is needed",
-			 BTF_PATH, strerror(errno));
-		return 3;
-	}
 	bpf_object__for_each_program(prog, s->skel->obj) {
-		if (n == PROFILE_HOOKS)
-			break;
+		sec = bpf_program__section_name(prog);
+		slash = strchr(sec, '/');
 		/* Only the hooks' sections name a function. */
-		if (!strchr(bpf_program__section_name(prog), '/'))
+		if (!slash || s->nhooks == PROFILE_HOOKS)
 			continue;
-		s->programs[n] = prog;
-		split_section(prog, &s->hooks[n]);
-		targets[n].name = s->hooks[n].name;
-		n++;
+		hook = &s->hooks[s->nhooks];
+		s->programs[s->nhooks++] = prog;
+		snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
+		snprintf(hook->type, sizeof(hook->type), "%.*s",
+			 (int)(slash - sec), sec);
 	}
-	s->nhooks = n;
-	qsort(targets, n, sizeof(*targets), by_name);
-	no_symbols = count_symbols(targets, n) < 0;
-	walk_types(s, btf, targets);
-	btf__free(btf);
-	for (i = 0; i < n; i++) {
-		target = find_target(targets, n, s->hooks[i].name);
-		if (no_symbols)
-			target->symbols = 1;
-		find_hook(&s->hooks[i], target);
-		s->ids[i] = !strcmp(s->hooks[i].type, "tp_btf") ?
-			    target->event : target->function;
-	}
-	return 0;
+	return hooks__find(s->hooks, s->nhooks, s->ids, s->reasons, err, len);
 }
 
 /*
@@ -302,42 +169,77 @@ static void fill_gaps(uint32_t *gaps, unsigned int sample)
 	}
 }
 
-static void set_config(struct pathprof_bpf *skel,
-		       const struct session_config *config)
+static void set_addr(struct pathprof_config *c,
+		     const struct session_config *config)
 {
-	struct pathprof_config *c = (void *)&skel->rodata->config;
+	unsigned int bits = config->prefix, i;
+	uint8_t *mask = (uint8_t *)c->mask;
 
-	c->sample = config->sample;
-	c->port = config->port;
-	if (config->addr) {
-		if (inet_pton(AF_INET, config->addr, c->addr) == 1)
-			c->addr_family = 4;
-		else if (inet_pton(AF_INET6, config->addr, c->addr) == 1)
-			c->addr_family = 6;
-	}
-	fill_gaps((uint32_t *)skel->rodata->gaps, config->sample);
+	if (!config->addr)
+		return;
+	if (inet_pton(AF_INET, config->addr, c->addr) == 1)
+		c->addr_family = 4;
+	else if (inet_pton(AF_INET6, config->addr, c->addr) == 1)
+		c->addr_family = 6;
+	for (i = 0; i < 16; i++, bits = bits > 8 ? bits - 8 : 0)
+		mask[i] = bits >= 8 ? 0xff : 0xff00 >> bits;
 }
 
-/* Does the kernel have the hook, and can the filter's packets meet it? */
+static bool has_hook(const struct session *s, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < s->nhooks; i++)
+		if (!strcmp(s->hooks[i].name, name))
+			return s->hooks[i].state <= HOOK_PRESENT;
+	return false;
+}
+
+static void set_config(struct session *s)
+{
+	struct pathprof_config *c = (void *)&s->skel->rodata->config;
+	const struct session_config *config = &s->config;
+
+	c->sample = in_windows(s) ? 1 : config->sample;
+	c->port = config->port;
+	c->dir = config->dir;
+	c->ifindex = config->ifindex;
+	c->netns = config->netns;
+	c->udp = config->udp;
+	c->exits = !in_windows(s) && has_hook(s, "tcp_rcv_established");
+	c->transmits = !in_windows(s) && has_hook(s, "__tcp_transmit_skb");
+	set_addr(c, config);
+	fill_gaps((uint32_t *)s->skel->rodata->gaps, c->sample);
+}
+
+/*
+ * Is this hook to be attached?  In windows tracepoints alone: attaching and
+ * detaching one costs 0.04 ms, a function 70 ms and a grace period.
+ */
 static bool wanted(const struct session *s, size_t i)
 {
-	static const char *const v4[] = {
-		"ip_rcv_core", "ip_local_deliver", "tcp_v4_rcv",
-		"tcp_v4_do_rcv", "__ip_queue_xmit", "ip_output",
-		"ip_finish_output2", NULL
-	}, *const v6[] = {
-		"ip6_rcv_core", "ip6_input", "tcp_v6_rcv", "tcp_v6_do_rcv",
-		"inet6_csk_xmit", "ip6_output", "ip6_finish_output2", NULL
+	static const char *const coarse[] = {
+		"sk_filter_trim_cap", "tcp_rcv_established",
+		"tcp_rcv_state_process", "sock_def_readable",
+		"kfree_skb_partial", "tcp_sendmsg_locked",
+		"__tcp_transmit_skb", NULL
 	};
-	uint8_t family = s->skel->rodata->config.addr_family;
-	const char *const *other = family == 4 ? v6 : family == 6 ? v4 : NULL;
+	const struct profile_hook *hook = &s->hooks[i];
 
-	for (; other && *other; other++)
-		if (!strcmp(s->hooks[i].name, *other))
-			return false;
-	return s->hooks[i].state == HOOK_PRESENT;
+	if (hook->state != HOOK_PRESENT)
+		return false;
+	if (!strcmp(hook->name, "softirq_exit"))
+		return s->config.udp || !s->skel->rodata->config.exits;
+	if (!strcmp(hook->name, "sock_def_readable") &&
+	    has_hook(s, "sk_data_ready"))
+		return false;
+	if (is_event(hook))
+		return true;
+	return !in_windows(s) &&
+	       (s->config.fine || listed(coarse, hook->name));
 }
 
+/* Attach what was loaded; how many that were. */
 static int attach_all(struct session *s)
 {
 	struct profile_hook *hook;
@@ -346,10 +248,14 @@ static int attach_all(struct session *s)
 
 	for (i = 0; i < s->nhooks; i++) {
 		hook = &s->hooks[i];
-		if (!bpf_program__autoload(s->programs[i]))
+		if (!bpf_program__autoload(s->programs[i]) ||
+		    hook->state == HOOK_FAILED)
 			continue;
-		s->links[i] = bpf_program__attach_trace(s->programs[i]);
-		if (!s->links[i]) {
+		/* Serves all three types; there is no name to give. */
+		s->links[i] = bpf_raw_tracepoint_open(NULL,
+				bpf_program__fd(s->programs[i]));
+		if (s->links[i] < 0) {
+			s->links[i] = 0;
 			hook->state = HOOK_FAILED;
 			snprintf(hook->why, sizeof(hook->why),
 				 "attach: %s", strerror(errno));
@@ -359,6 +265,28 @@ static int attach_all(struct session *s)
 		attached++;
 	}
 	return attached;
+}
+
+static void detach_all(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nhooks; i++) {
+		if (s->links[i] > 0)
+			close(s->links[i]);
+		s->links[i] = 0;
+	}
+}
+
+static void set_enabled(struct session *s, bool on)
+{
+	__atomic_store_n(&s->skel->bss->enabled, on, __ATOMIC_SEQ_CST);
+}
+
+static int64_t in_flight(struct session *s)
+{
+	return __atomic_load_n(&s->skel->bss->flights_active,
+			       __ATOMIC_SEQ_CST);
 }
 
 static int load_failed(int rc, char *err, size_t len)
@@ -375,23 +303,123 @@ static int load_failed(int rc, char *err, size_t len)
 	return 3;
 }
 
-/* Best effort: without it, the profile says 0. */
-static void measure_probe(struct session *s)
+static void run_program(const struct bpf_program *prog)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.calibrate),
-			       &opts);
+	bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
+}
+
+#define WINDOW_NS	5000000	/* open; a packet takes microseconds */
+#define DRAIN_NS	1000000
+#define DRAINS		3
+#define HOOKS_A_PACKET	8	/* their cost, dispatch included: an estimate */
+
+static void pause_ns(uint64_t ns)
+{
+	struct timespec t = { ns / 1000000000, ns % 1000000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* Open a window, let what was chosen arrive, close it; its cost in ns. */
+static uint64_t run_window(void *arg)
+{
+	struct session *s = arg;
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), opened;
+	struct profile *p = calloc(2, sizeof(*p));
+	uint64_t packets = 0;
+	int i;
+
+	if (p)
+		sums__counts(&s->sums, &p[0]);
+	attach_all(s);
+	opened = now_ns();
+	set_enabled(s, true);
+	pause_ns(WINDOW_NS);
+	set_enabled(s, false);
+	s->open_ns += now_ns() - opened;
+	for (i = 0; i < DRAINS && in_flight(s) > 0; i++)
+		pause_ns(DRAIN_NS);
+	detach_all(s);
+	if (in_flight(s) > 0)
+		run_program(s->skel->progs.cut_off);
+	s->nwindows++;
+	if (p) {
+		sums__counts(&s->sums, &p[1]);
+		packets = p[1].counters[CN_SAMPLED] - p[0].counters[CN_SAMPLED];
+	}
+	free(p);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
+	       packets * HOOKS_A_PACKET * s->skel->bss->probe_ns;
+}
+
+static int load(struct session *s, char *err, size_t len)
+{
+	size_t i;
+	int rc;
+
+	register_handlers();
+	s->skel = pathprof_bpf__open();
+	if (!s->skel)
+		return load_failed(-errno, err, len);
+	rc = find_hooks(s, err, len);
+	if (rc)
+		return rc;
+	set_config(s);
+	for (i = 0; i < s->nhooks; i++)
+		bpf_program__set_autoload(s->programs[i], wanted(s, i));
+	loading = s;
+	rc = pathprof_bpf__load(s->skel);
+	loading = NULL;
+	if (rc)
+		return load_failed(rc, err, len);
+	s->sums = (struct sums) {
+		.path_values = s->skel->maps.path_values,
+		.counts = s->skel->maps.counts,
+		.path_entries = s->skel->bss->path_entries,
+		.flights = s->skel->bss->flights,
+		.flight_keys = s->skel->bss->flight_keys,
+		.socks = s->skel->bss->socks,
+	};
+	return 0;
+}
+
+static int begin(struct session *s, char *err, size_t len)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	int attached;
+
+	run_program(s->skel->progs.calibrate);
+	attached = attach_all(s);
+	if (!attached) {
+		snprintf(err, len, "no hook could be attached on this kernel; "
+			 "`pathprof list` shows why");
+		return 3;
+	}
+	gmtime_r(&now, &tm);
+	strftime(s->started, sizeof(s->started), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	s->start_ns = now_ns();
+	if (!in_windows(s)) {
+		set_enabled(s, true);
+		return 0;
+	}
+	detach_all(s);
+	s->windows = windows__start(s->config.budget, run_window, s);
+	if (!s->windows) {
+		snprintf(err, len, "cannot start a thread: %s",
+			 strerror(errno));
+		return 1;
+	}
+	return 0;
 }
 
 int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	time_t now = time(NULL);
-	struct tm tm;
-	int rc;
-	size_t i;
+	int rc = 3;
 
 	if (!s) {
 		snprintf(err, len, "out of memory");
@@ -399,195 +427,57 @@ int session__start(struct session **out, const struct session_config *config,
 	}
 	libbpf_set_print(keep_message);
 	s->config = *config;
-	if (geteuid()) {
+	if (geteuid())
 		snprintf(err, len, "recording needs root (CAP_BPF and "
 			 "CAP_PERFMON); run it with sudo");
-		rc = 3;
-		goto free;
-	}
-	register_handlers();
-	s->skel = pathprof_bpf__open();
-	if (!s->skel) {
-		rc = load_failed(-errno, err, len);
-		goto free;
-	}
-	rc = find_hooks(s, err, len);
-	if (rc)
-		goto free;
-	set_config(s->skel, config);
-	for (i = 0; i < s->nhooks; i++)
-		bpf_program__set_autoload(s->programs[i], wanted(s, i));
-	loading = s;
-	rc = pathprof_bpf__load(s->skel);
-	loading = NULL;
+	else
+		rc = load(s, err, len);
+	if (!rc)
+		rc = begin(s, err, len);
 	if (rc) {
-		rc = load_failed(rc, err, len);
-		goto free;
+		s->stopped = true;
+		session__free(s);
+		return rc;
 	}
-	measure_probe(s);
-	if (!attach_all(s)) {
-		snprintf(err, len, "no hook could be attached on this kernel; "
-			 "`pathprof list` shows why");
-		rc = 3;
-		goto free;
-	}
-	gmtime_r(&now, &tm);
-	strftime(s->started, sizeof(s->started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	s->start_ns = now_ns();
-	__atomic_store_n(&s->skel->bss->enabled, true, __ATOMIC_SEQ_CST);
 	*out = s;
 	return 0;
-free:
-	session__free(s);
-	return rc;
 }
 
 void session__stop(struct session *s)
 {
-	struct timespec pause = { .tv_nsec = 10000000 };
 	int64_t *active = (int64_t *)&s->skel->bss->flights_active;
 	size_t i;
 
 	if (s->stopped)
 		return;
 	s->stopped = true;
+	windows__stop(s->windows);
 	/* No new packets; those under way get a moment to arrive. */
-	__atomic_store_n(&s->skel->bss->enabled, false, __ATOMIC_SEQ_CST);
+	set_enabled(s, false);
 	s->stop_ns = now_ns();
-	for (i = 0; i < 5 && __atomic_load_n(active, __ATOMIC_SEQ_CST); i++)
-		nanosleep(&pause, NULL); /* poll: the table empties itself */
+	for (i = 0; i < 5 && in_flight(s); i++)
+		pause_ns(10000000); /* poll: the table empties itself */
 	/*
 	 * Nobody may write from here on: what is read is final, although the
-	 * hooks are still there.  Detaching takes the kernel a tenth of a
-	 * second for each (an RCU-tasks grace period under one lock), one by
-	 * one whatever we do, so it is left to session__free().  membarrier()
-	 * waits for the programs that run right now.
+	 * hooks are still there.  Detaching a function takes the kernel a
+	 * tenth of a second (an RCU-tasks grace period under one lock), one
+	 * by one whatever we do, so it is left to session__free().
+	 * membarrier() waits for the programs that run right now.
 	 */
 	__atomic_store_n(active, FLIGHTS_FROZEN, __ATOMIC_SEQ_CST);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		nanosleep(&pause, NULL); /* the kernel lacks it */
+		pause_ns(10000000); /* the kernel lacks it */
 }
 
 void session__free(struct session *s)
 {
-	size_t i;
-
 	if (!s)
 		return;
-	for (i = 0; i < s->nhooks; i++)
-		bpf_link__destroy(s->links[i]);
+	if (s->skel && !s->stopped)
+		session__stop(s);
+	detach_all(s);
 	pathprof_bpf__destroy(s->skel);
 	free(s);
-}
-
-static void add_value(struct path_value *to, const struct path_value *from)
-{
-	uint64_t *a = (uint64_t *)to;
-	const uint64_t *b = (const uint64_t *)from;
-	size_t i;
-
-	for (i = 0; i < sizeof(*to) / sizeof(*a); i++)
-		a[i] += b[i];
-}
-
-static int read_paths(struct session *s, struct profile *p)
-{
-	int cpus = libbpf_num_possible_cpus(), cpu;
-	struct bpf_map *map = s->skel->maps.paths;
-	struct path_key key, next;
-	struct profile_path *path;
-	struct path_value *values;
-	size_t size = sizeof(*values) * cpus;
-	void *at = NULL;
-
-	values = malloc(size);
-	if (!values)
-		return -ENOMEM;
-	while (!bpf_map__get_next_key(map, at, &next, sizeof(next))) {
-		key = next;
-		at = &key;
-		if (bpf_map__lookup_elem(map, &key, sizeof(key), values, size,
-					 0))
-			continue;
-		path = profile__path(p, &key);
-		if (!path) {
-			free(values);
-			return -ENOMEM;
-		}
-		for (cpu = 0; cpu < cpus; cpu++)
-			add_value(&path->sum, &values[cpu]);
-	}
-	free(values);
-	return 0;
-}
-
-/* One packet that did not arrive in time: its path as far as it came. */
-static int add_flight(struct profile *p, struct flight *f)
-{
-	struct profile_path *path;
-	unsigned int i;
-
-	f->path.end = END_FLIGHT;
-	path = profile__path(p, &f->path);
-	if (!path)
-		return -ENOMEM;
-	path->sum.packets++;
-	path->sum.segments += f->segments;
-	path->sum.bytes += f->bytes;
-	/* The last stage has no end yet and is not billed. */
-	for (i = 0; i + 1 < f->path.n && i < PATH_STAGES; i++) {
-		path->sum.stage_ns[i] += f->stage_ns[i];
-		if (p->stages[f->path.stages[i] & 63].kind == KIND_WAIT)
-			path->sum.wait_ns += f->stage_ns[i];
-		else
-			path->sum.work_ns += f->stage_ns[i];
-	}
-	path->sum.hist[0]++;
-	return 0;
-}
-
-/* What was in flight when the table froze: only after session__stop(). */
-static int read_flights(struct session *s, struct profile *p)
-{
-	struct bpf_map *map = s->skel->maps.flights;
-	struct flight f;
-	uint32_t i;
-
-	for (i = 0; i < FLIGHTS; i++) {
-		if (!s->skel->bss->flight_keys[i])
-			continue;
-		p->in_flight++;
-		if (bpf_map__lookup_elem(map, &i, sizeof(i), &f, sizeof(f), 0))
-			continue;
-		if (add_flight(p, &f))
-			return -ENOMEM;
-	}
-	for (i = 0; i < SOCKS; i++)
-		p->in_flight += s->skel->bss->socks[i].pending;
-	return 0;
-}
-
-static void read_counts(struct session *s, struct profile *p)
-{
-	int cpus = libbpf_num_possible_cpus(), cpu;
-	struct bpf_map *map = s->skel->maps.counts;
-	size_t n = PATHPROF_END_MAX + PATHPROF_COUNTER_MAX, i;
-	uint64_t *values = calloc(cpus, n * sizeof(*values));
-	uint32_t zero = 0;
-
-	if (!values)
-		return;
-	if (!bpf_map__lookup_elem(map, &zero, sizeof(zero), values,
-				  cpus * n * sizeof(*values), 0)) {
-		for (cpu = 0; cpu < cpus; cpu++) {
-			for (i = 0; i < PATHPROF_END_MAX; i++)
-				p->ends[i] += values[cpu * n + i];
-			for (i = 0; i < PATHPROF_COUNTER_MAX; i++)
-				p->counters[i] +=
-					values[cpu * n + PATHPROF_END_MAX + i];
-		}
-	}
-	free(values);
 }
 
 /* The kernel skips a program that interrupts itself; it counts these. */
@@ -611,24 +501,9 @@ static void read_misses(struct session *s)
 	}
 }
 
-static bool stage_has_hook(const struct profile *p, const char *hooks)
-{
-	char list[96], *word, *rest = list;
-	size_t i;
-
-	snprintf(list, sizeof(list), "%s", hooks);
-	while ((word = strsep(&rest, " ")))
-		for (i = 0; i < p->nhooks; i++)
-			if (p->hooks[i].state <= HOOK_PRESENT &&
-			    !strcmp(p->hooks[i].name, word))
-				return true;
-	return false;
-}
-
 static void describe_system(struct session *s, struct profile *p)
 {
 	struct utsname u;
-	size_t i;
 
 	uname(&u);
 	snprintf(p->release, sizeof(p->release), "%s", u.release);
@@ -637,10 +512,7 @@ static void describe_system(struct session *s, struct profile *p)
 	memcpy(p->hooks, s->hooks, sizeof(p->hooks));
 	memcpy(p->reasons, s->reasons, sizeof(p->reasons));
 	p->nhooks = s->nhooks;
-	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
-		if (p->stages[i].known)
-			p->stages[i].available =
-				stage_has_hook(p, p->stages[i].hooks);
+	hooks__stages(p);
 }
 
 int session__read(struct session *s, struct profile *p)
@@ -650,16 +522,20 @@ int session__read(struct session *s, struct profile *p)
 	read_misses(s);
 	describe_system(s, p);
 	p->probe_ns = s->skel->bss->probe_ns;
-	p->sample = s->config.sample;
+	p->sample = in_windows(s) ? 1 : s->config.sample;
+	p->budget_ppm = in_windows(s) ? s->config.budget * 10000 + 0.5 : 0;
 	p->port = s->config.port;
-	snprintf(p->addr, sizeof(p->addr), "%s",
-		 s->config.addr ? s->config.addr : "");
+	if (s->config.addr)
+		snprintf(p->addr, sizeof(p->addr), "%.46s/%u", s->config.addr,
+			 s->config.prefix);
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
-	read_counts(s, p);
-	rc = read_paths(s, p);
+	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
+	sums__counts(&s->sums, p);
+	p->counters[CN_WINDOWS] = s->nwindows;
+	rc = sums__paths(&s->sums, p);
 	if (!rc && s->stopped)
-		rc = read_flights(s, p);
+		rc = sums__flights(&s->sums, p);
 	else if (!rc)
 		p->in_flight = s->skel->bss->flights_active;
 	return rc;
@@ -682,6 +558,7 @@ int session__probe(struct profile *p, char *err, size_t len)
 		rc = find_hooks(s, err, len);
 	if (!rc)
 		describe_system(s, p);
+	s->stopped = true;
 	session__free(s);
 	return rc;
 }

@@ -11,9 +11,14 @@
 struct session;
 
 struct session_config {
-	unsigned int sample;
-	unsigned int port;
-	const char *addr;	/* NULL: any */
+	unsigned int sample;	/* follow 1 in N all the time; 0: windows */
+	double budget;		/* percent of CPU time for windows */
+	bool fine;		/* attach the finer stages, too */
+	bool udp;
+	unsigned int port;	/* of these, 0 or NULL: any */
+	const char *addr;
+	unsigned int prefix;	/* bits of addr that count */
+	unsigned int dir, ifindex, netns;
 };
 
 /*

@@ -15,8 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "attach.h"
-#include "pathprof-tool.h"
+#include "choose.h"
 
 struct child {
 	pid_t pid;
@@ -207,26 +206,21 @@ static int record(const struct session_config *config, const char *output,
 
 int cmd_record(const struct command *self, int argc, char **argv)
 {
-	struct session_config config = { .sample = 1 };
+	struct choice choice = {};
 	const char *output = NULL;
 	unsigned int ready = 0;
 	double seconds = 0;
 	const struct option_def options[] = {
 		{ 'o', "output", OPT_TEXT, &output, 0, 0, "FILE",
 		  "the profile file to write" },
-		{ 0, "sample", OPT_UINT, &config.sample, 1, 1000000000, "N",
-		  "follow 1 in N packets, at random (default 1)" },
-		{ 0, "port", OPT_UINT, &config.port, 1, 65535, "PORT",
-		  "only packets from or to this port" },
-		{ 0, "addr", OPT_ADDR, &config.addr, 0, 0, "ADDR",
-		  "only packets from or to this address" },
+		CHOICE_OPTIONS(&choice),
 		{ 0, "duration", OPT_SECONDS, &seconds, 0.001, 1000000, "S",
 		  "stop after S seconds" },
 		{ 0, "ready-fd", OPT_UINT, &ready, 1, 1023, "FD",
 		  "write a newline to FD when recording has begun" },
 		{ 0 }
 	};
-	int at = options__read(self, options, argc, argv);
+	int at = options__read(self, options, argc, argv), rc;
 	char err[512];
 
 	if (at < 0)
@@ -239,9 +233,12 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		complain("record: put -- before the command \"%s\"", argv[at]);
 		return EXIT_USAGE;
 	}
+	rc = choice__settle(&choice, "record");
+	if (rc)
+		return rc;
 	if (profile__try_path(output, err, sizeof(err))) {
 		complain("record: %s", err);
 		return EXIT_FAILED;
 	}
-	return record(&config, output, seconds, ready, argv + at);
+	return record(&choice.config, output, seconds, ready, argv + at);
 }

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include "attach.h"
-#include "pathprof-tool.h"
+#include "choose.h"
 #include "render.h"
 
 struct top {
@@ -83,7 +82,7 @@ static int run_plain(struct top *top, double seconds, bool once,
 
 int cmd_top(const struct command *self, int argc, char **argv)
 {
-	struct session_config config = { .sample = 1 };
+	struct choice choice = {};
 	bool once = false, batch = false;
 	unsigned int limit = 0;
 	double seconds = 2;
@@ -96,12 +95,7 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		  "print frames as plain text until interrupted" },
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
 		  "show only the N costliest paths (plain text)" },
-		{ 0, "sample", OPT_UINT, &config.sample, 1, 1000000000, "N",
-		  "follow 1 in N packets, at random (default 1)" },
-		{ 0, "port", OPT_UINT, &config.port, 1, 65535, "PORT",
-		  "only packets from or to this port" },
-		{ 0, "addr", OPT_ADDR, &config.addr, 0, 0, "ADDR",
-		  "only packets from or to this address" },
+		CHOICE_OPTIONS(&choice),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;
@@ -114,7 +108,10 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		complain("top: takes no words, not \"%s\"", argv[at]);
 		return EXIT_USAGE;
 	}
-	rc = session__start(&top.session, &config, err, sizeof(err));
+	rc = choice__settle(&choice, "top");
+	if (rc)
+		return rc;
+	rc = session__start(&top.session, &choice.config, err, sizeof(err));
 	if (rc) {
 		complain("top: %s", err);
 		return rc;

@@ -14,6 +14,8 @@ static const struct command commands[] = {
 	  "Record paths into a profile file", cmd_record },
 	{ "report", "[OPTIONS] FILE",
 	  "Show a profile file", cmd_report },
+	{ "explain", "[OPTIONS] FILE",
+	  "Say why packets took one way and not another", cmd_explain },
 	{ "diff", "[OPTIONS] OLD NEW",
 	  "Compare two profile files", cmd_diff },
 	{ "flame", "FILE >PICTURE.svg",
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
 	size_t i;
 
 	if (!word) {
-		complain("which command?  top, record, report, diff, ... "
+		complain("which command?  top, record, report, explain, ... "
 			 "(see pathprof --help)");
 		return EXIT_USAGE;
 	}

@@ -166,10 +166,34 @@ static bool read_number(const struct option_def *d, const char *text,
 	return *out >= d->min && *out <= d->max;
 }
 
+/* ADDR or ADDR/BITS. */
+static bool is_prefix(const char *text)
+{
+	const char *slash = strchr(text, '/');
+	char addr[INET6_ADDRSTRLEN], *end;
+	unsigned char bytes[16];
+	unsigned long bits = 0;
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+
+	if (len >= sizeof(addr))
+		return false;
+	memcpy(addr, text, len);
+	addr[len] = 0;
+	if (slash) {
+		if (slash[1] < '0' || slash[1] > '9')
+			return false;
+		bits = strtoul(slash + 1, &end, 10);
+		if (*end)
+			return false;
+	}
+	if (inet_pton(AF_INET, addr, bytes) == 1)
+		return bits <= 32;
+	return inet_pton(AF_INET6, addr, bytes) == 1 && bits <= 128;
+}
+
 static int set_option(const struct command *cmd, const struct option_def *d,
 		      const char *text)
 {
-	unsigned char addr[16];
 	double number;
 
 	switch (d->type) {
@@ -178,10 +202,12 @@ static int set_option(const struct command *cmd, const struct option_def *d,
 		return 0;
 	case OPT_UINT:
 	case OPT_SECONDS:
+	case OPT_PERCENT:
 		if (!read_number(d, text, &number)) {
 			complain("%s: --%s takes %s from %g to %.10g, not "
 				 "\"%s\"", cmd->name, d->name,
 				 d->type == OPT_UINT ? "a whole number" :
+				 d->type == OPT_PERCENT ? "percent" :
 				 "seconds", d->min, d->max, text);
 			return -2;
 		}
@@ -191,10 +217,10 @@ static int set_option(const struct command *cmd, const struct option_def *d,
 			*(double *)d->value = number;
 		return 0;
 	case OPT_ADDR:
-		if (inet_pton(AF_INET, text, addr) != 1 &&
-		    inet_pton(AF_INET6, text, addr) != 1) {
-			complain("%s: --%s takes an IPv4 or IPv6 address, "
-				 "not \"%s\"", cmd->name, d->name, text);
+		if (!is_prefix(text)) {
+			complain("%s: --%s takes an IPv4 or IPv6 address or "
+				 "prefix, not \"%s\"", cmd->name, d->name,
+				 text);
 			return -2;
 		}
 		/* fallthrough */

@@ -18,7 +18,8 @@ enum {
 	EXIT_NOT_FOUND = 127,	/* as the shell's */
 };
 
-enum option_type { OPT_FLAG, OPT_UINT, OPT_SECONDS, OPT_TEXT, OPT_ADDR };
+enum option_type { OPT_FLAG, OPT_UINT, OPT_SECONDS, OPT_PERCENT, OPT_TEXT,
+		   OPT_ADDR };
 
 struct option_def {
 	char letter;		/* 0: none */
@@ -40,6 +41,7 @@ struct command {
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_record(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
+int cmd_explain(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_flame(const struct command *self, int argc, char **argv);
 int cmd_export(const struct command *self, int argc, char **argv);

@@ -44,6 +44,17 @@ static json_t *flags_json(uint32_t flags)
 	return a;
 }
 
+static json_t *facts_json(uint32_t facts)
+{
+	json_t *a = json_array();
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		if (facts >> i & 1 && fact_name(i))
+			json_array_append_new(a, json_string(fact_name(i)));
+	return a;
+}
+
 static json_t *path_json(const struct profile_path *p)
 {
 	const struct path_value *v = &p->sum;
@@ -54,12 +65,13 @@ static json_t *path_json(const struct profile_path *p)
 		json_array_append_new(stages, json_integer(p->key.stages[i]));
 	while (hist && !v->hist[hist - 1])
 		hist--;
-	return json_pack("{s:s s:i s:s s:i s:o s:o s:I s:I s:I s:I s:I s:o s:o}",
+	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o}",
 			 "direction", dir_name(p->key.dir),
 			 "family", p->key.family,
 			 "end", end_name(p->key.end),
 			 "reason", p->key.reason,
 			 "flags", flags_json(p->key.flags),
+			 "facts", facts_json(p->key.facts),
 			 "stages", stages,
 			 "packets", (json_int_t)v->packets,
 			 "segments", (json_int_t)v->segments,
@@ -169,15 +181,17 @@ static json_t *profile_json(const struct profile *p)
 		json_array_append_new(paths, path_json(&p->paths[i]));
 	return json_pack(
 		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
-		" s:{s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
+		" s:I s:{s:i s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
 		" s:o}",
 		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
 		"tool", "name", "pathprof", "version", p->tool_version,
 		"kernel", "release", p->release, "machine", p->machine,
 		"clock", "bpf_ktime_get_ns", "started", p->started,
 		"duration_ns", (json_int_t)p->duration_ns,
+		"open_ns", (json_int_t)p->open_ns,
 		"probe_ns", (json_int_t)p->probe_ns,
-		"config", "sample", (int)p->sample, "port", (int)p->port,
+		"config", "sample", (int)p->sample,
+		"budget_ppm", (int)p->budget_ppm, "port", (int)p->port,
 		"addr", p->addr,
 		"command", text_json(p->command),
 		"command_status", p->command_status,
@@ -279,6 +293,7 @@ int profile__write(const struct profile *p, const char *path,
 struct reader {
 	char *err;
 	size_t len;
+	int version;		/* of the file */
 	bool bad;
 };
 
@@ -396,9 +411,11 @@ static void read_hook(struct reader *r, const json_t *o, struct profile *p)
 	h->missed = get_number(r, o, "missed", INT64_MAX);
 }
 
-static void read_flags(struct reader *r, const json_t *o, uint32_t *flags)
+/* A list of words as the bits they stand for. */
+static void read_words(struct reader *r, const json_t *o, const char *key,
+		       const char *(*name)(unsigned int), uint32_t *bits)
 {
-	const json_t *a = get_array(r, o, "flags", 32);
+	const json_t *a = get_array(r, o, key, 32);
 	const char *text;
 	unsigned int bit;
 	size_t i;
@@ -406,12 +423,12 @@ static void read_flags(struct reader *r, const json_t *o, uint32_t *flags)
 	for (i = 0; a && i < json_array_size(a); i++) {
 		text = json_string_value(json_array_get(a, i));
 		for (bit = 0; text && bit < 32; bit++)
-			if (flag_name(bit) && !strcmp(flag_name(bit), text))
+			if (name(bit) && !strcmp(name(bit), text))
 				break;
 		if (!text || bit == 32)
-			refuse(r, "holds an unknown word", "flags");
+			refuse(r, "holds an unknown word", key);
 		else
-			*flags |= 1U << bit;
+			*bits |= 1U << bit;
 	}
 }
 
@@ -429,7 +446,9 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	k->family = get_number(r, o, "family", 6);
 	k->end = get_word(r, o, "end", PATHPROF_END_MAX, end_name);
 	k->reason = get_number(r, o, "reason", UINT16_MAX);
-	read_flags(r, o, &k->flags);
+	read_words(r, o, "flags", flag_name, &k->flags);
+	if (r->version > 1)
+		read_words(r, o, "facts", fact_name, &k->facts);
 	for (i = 0; stages && i < json_array_size(stages); i++) {
 		id = json_integer_value(json_array_get(stages, i));
 		if (id <= 0 || id >= PATHPROF_STAGE_MAX ||
@@ -485,11 +504,11 @@ static void read_account(struct reader *r, const json_t *root,
 	p->counters[CN_SAMPLED] = get_number(r, account, "sampled", INT64_MAX);
 	p->in_flight = get_number(r, account, "in_flight", INT64_MAX);
 	for (i = 1; i < PATHPROF_END_MAX; i++)
-		if (end_name(i))
+		if (end_name(i) && (r->version > 1 || i != END_CUT))
 			p->ends[i] = get_number(r, account, end_name(i),
 						INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
-		if (counter_name(i))
+		if (counter_name(i) && (r->version > 1 || i != CN_WINDOWS))
 			p->counters[i] = get_number(r, counter_is_loss(i) ?
 						    account : counters,
 						    counter_name(i),
@@ -509,8 +528,13 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	get_text(r, root, "started", p->started, sizeof(p->started));
 	p->duration_ns = get_number(r, root, "duration_ns", INT64_MAX);
 	p->probe_ns = get_number(r, root, "probe_ns", INT64_MAX);
+	p->open_ns = r->version > 1 ?
+		     get_number(r, root, "open_ns", INT64_MAX) :
+		     p->duration_ns;
 	o = get_object(r, root, "config");
 	p->sample = get_number(r, o, "sample", INT32_MAX);
+	if (r->version > 1)
+		p->budget_ppm = get_number(r, o, "budget_ppm", INT32_MAX);
 	p->port = get_number(r, o, "port", UINT16_MAX);
 	get_text(r, o, "addr", p->addr, sizeof(p->addr));
 	p->command_status = get_number(r, root, "command_status", 255);
@@ -600,6 +624,8 @@ int profile__read(struct profile *p, const char *path, char *err, size_t len)
 
 	profile__init(p);
 	if (root && !check_format(root, why, sizeof(why))) {
+		r.version = json_integer_value(json_object_get(root,
+							       "version"));
 		read_root(&r, root, p);
 		rc = r.bad ? -EINVAL : 0;
 	}

@@ -33,6 +33,14 @@ static const char *const flag_names[32] = {
 };
 
 static const struct {
+	const char *name, *branch, *meaning;
+} fact_table[32] = {
+#define FACT(bit, sym, name, branch, meaning) [bit] = { name, branch, meaning },
+	PATHPROF_FACTS(FACT)
+#undef FACT
+};
+
+static const struct {
 	const char *name, *meaning;
 	bool loss;
 } counter_table[PATHPROF_COUNTER_MAX] = {
@@ -49,6 +57,21 @@ const char *end_name(unsigned int end)
 const char *flag_name(unsigned int bit)
 {
 	return bit < 32 ? flag_names[bit] : NULL;
+}
+
+const char *fact_name(unsigned int bit)
+{
+	return bit < 32 ? fact_table[bit].name : NULL;
+}
+
+const char *fact_branch(unsigned int bit)
+{
+	return fact_table[bit].branch;
+}
+
+const char *fact_meaning(unsigned int bit)
+{
+	return fact_table[bit].meaning;
 }
 
 const char *counter_name(unsigned int id)
@@ -210,6 +233,7 @@ int profile__diff(const struct profile *new, const struct profile *old,
 	subtract(out->ends, old->ends, PATHPROF_END_MAX);
 	subtract(out->counters, old->counters, PATHPROF_COUNTER_MAX);
 	out->duration_ns = new->duration_ns - old->duration_ns;
+	out->open_ns = new->open_ns - old->open_ns;
 	return 0;
 }
 
@@ -257,7 +281,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	struct path_key key;
 	size_t i, j;
 
-	if (to->sample != from->sample)
+	if (to->sample != from->sample ||
+	    !to->budget_ppm != !from->budget_ppm)
 		return -EINVAL;
 	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
 		if (!to->stages[i].known)
@@ -276,6 +301,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
 	to->in_flight += from->in_flight;
 	raise(&to->duration_ns, from->duration_ns);
+	raise(&to->open_ns, from->open_ns);
 	raise(&to->probe_ns, from->probe_ns);
 	for (i = 0; i < to->nhooks; i++)
 		for (j = 0; j < from->nhooks; j++)

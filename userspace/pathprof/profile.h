@@ -13,7 +13,7 @@
 #include "pathprof.h"
 
 #define PROFILE_FORMAT	"pathprof-profile"
-#define PROFILE_VERSION	1
+#define PROFILE_VERSION	2
 #define PROFILE_HOOKS	80
 #define PROFILE_REASONS	192	/* enum skb_drop_reason grows slowly */
 
@@ -52,9 +52,11 @@ struct profile {
 	int command_status;
 	uint64_t duration_ns;
 	uint64_t probe_ns;	/* cost of one followed stage; 0: not known */
+	uint64_t open_ns;	/* of duration_ns, in which packets were chosen */
 	uint32_t sample;
+	uint32_t budget_ppm;	/* CPU share allowed to windows; 0: none */
 	uint16_t port;
-	char addr[48];		/* "" if not filtered */
+	char addr[56];		/* ADDR/BITS; "" if not filtered */
 	uint64_t ends[PATHPROF_END_MAX];
 	uint64_t counters[PATHPROF_COUNTER_MAX];
 	uint64_t in_flight;
@@ -79,6 +81,9 @@ struct profile_totals {
 
 const char *end_name(unsigned int end);
 const char *flag_name(unsigned int bit);	/* NULL if unused */
+const char *fact_name(unsigned int bit);
+const char *fact_branch(unsigned int bit);
+const char *fact_meaning(unsigned int bit);
 const char *counter_name(unsigned int id);
 const char *counter_meaning(unsigned int id);
 const char *dir_name(unsigned int dir);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Headers of a packet, read once and in one piece: what the filter asks for,
+ * the payload's length, and of TCP what header prediction will look at.
+ */
+#ifndef PATHPROF_PARSE_BPF_H
+#define PATHPROF_PARSE_BPF_H
+
+#include "sample.bpf.h"
+
+#define TCPH_FIN	0x01
+#define TCPH_SYN	0x02
+#define TCPH_RST	0x04
+#define TCPOPT_ALIGNED_TS 0x0101080aU	/* NOP NOP, timestamp, 10 bytes */
+
+struct headers {
+	__u32 payload;
+	__u32 flags;
+	__u32 word;		/* fourth of the TCP header, network order */
+	__u32 seq;
+	__u32 tsval;
+	__u8 has_ts;		/* 20 bytes, and the aligned timestamp */
+	__u8 family;
+	__u8 udp;
+};
+
+static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
+{
+	__u32 flags = payload ? PF_DATA : PF_PURE_ACK;
+
+	if (bits & (TCPH_SYN | TCPH_FIN | TCPH_RST)) {
+		if (bits & TCPH_SYN)
+			flags |= PF_SYN;
+		if (bits & TCPH_FIN)
+			flags |= PF_FIN;
+		if (bits & TCPH_RST)
+			flags |= PF_RST;
+	}
+	return flags;
+}
+
+static __always_inline bool wanted_proto(__u8 proto, struct headers *h)
+{
+	h->udp = proto == IPPROTO_UDP;
+	return proto == IPPROTO_TCP || (config.udp && h->udp);
+}
+
+/* Addresses against the filter, length and payload offset of IP. */
+static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip,
+				    __u32 *total, struct headers *h)
+{
+	__u32 *a = (__u32 *)ip;
+
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		h->family = 4;
+		/* Later fragments carry no TCP header. */
+		if (!wanted_proto(ip[9], h) || (ip[6] & 0x1f) || ip[7])
+			goto not_tcp;
+		if (!filter_v4(a[3], a[4]))
+			goto filtered;
+		*total = ip[2] << 8 | ip[3];
+		return (ip[0] & 0x0f) * 4;
+	}
+	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		h->family = 6;
+		/* TCP behind extension headers is not followed. */
+		if (!wanted_proto(ip[6], h))
+			goto not_tcp;
+		if (!filter_v6(a + 2, a + 6))
+			goto filtered;
+		*total = ip[4] << 8 | ip[5];
+		if (*total)
+			*total += 40;
+		return 40;
+	}
+not_tcp:
+	count(CN_NOT_TCP);
+	return -1;
+filtered:
+	count(CN_FILTERED);
+	return -1;
+}
+
+static __always_inline void parse_tcp(const __u32 *tcp, __u32 total, int off,
+				      struct headers *h)
+{
+	const __u8 *bytes = (const __u8 *)tcp;
+	int head = (bytes[12] >> 4) * 4;
+
+	h->seq = bpf_ntohl(tcp[1]);
+	h->word = tcp[3];
+	h->has_ts = head == 32 && tcp[5] == bpf_htonl(TCPOPT_ALIGNED_TS);
+	h->tsval = bpf_ntohl(tcp[6]);
+	h->payload = total > off + head ? total - off - head : 0;
+	h->flags = tcp_flags_of(bytes[13], h->payload);
+}
+
+#define IP4_TCP	52		/* with the timestamp */
+#define IP6_TCP	72
+
+/*
+ * Read the headers of a packet whose IP header is at ip; len and linear count
+ * from there.  False, and counted, if it is none of ours.
+ */
+static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
+				  __u32 linear, struct headers *h)
+{
+	__u32 words[IP6_TCP / 4] = {}, total = 0, *l4 = words + 5;
+	__u32 ahead[7] = {};
+	int off;
+
+	/* Short ones: read what is sure to be there, then the rest. */
+	if (linear >= IP6_TCP) {
+		if (bpf_probe_read_kernel(words, IP6_TCP, ip))
+			goto unparsed;
+	} else if (linear >= IP4_TCP) {
+		if (bpf_probe_read_kernel(words, IP4_TCP, ip))
+			goto unparsed;
+	} else if (linear < 28 || bpf_probe_read_kernel(words, 28, ip)) {
+		goto unparsed;
+	}
+	off = parse_ip(skb, (__u8 *)words, &total, h);
+	if (off < 0)
+		return false;
+	/* Short frames are padded; jumbo super-packets say 0. */
+	if (!total || total > len)
+		total = len;
+	if (off == 40 && linear >= IP6_TCP) {
+		l4 = words + 10;
+	} else if (off != 20 || linear < IP4_TCP) {
+		if (linear < off + 8)
+			goto unparsed;
+		if (linear >= off + 28 ?
+		    bpf_probe_read_kernel(ahead, 28, ip + off) :
+		    linear >= off + 20 ?
+		    bpf_probe_read_kernel(ahead, 20, ip + off) :
+		    bpf_probe_read_kernel(ahead, 8, ip + off))
+			goto unparsed;
+		l4 = ahead;
+	}
+	if (!filter_ports(((__u8 *)l4)[0] << 8 | ((__u8 *)l4)[1],
+			  ((__u8 *)l4)[2] << 8 | ((__u8 *)l4)[3])) {
+		count(CN_FILTERED);
+		return false;
+	}
+	if (h->udp) {
+		h->payload = total > off + 8 ? total - off - 8 : 0;
+		h->flags = PF_UDP | PF_DATA;
+	} else {
+		if (linear < off + 20)
+			goto unparsed;
+		parse_tcp(l4, total, off, h);
+	}
+	return true;
+unparsed:
+	count(CN_UNPARSED);
+	return false;
+}
+
+/* A received packet, whose data begins at IP. */
+static __always_inline bool parse_rx(struct sk_buff *skb, struct headers *h)
+{
+	return parse(skb, skb->data, skb->len, skb->len - skb->data_len, h);
+}
+
+/* A packet at a device, whose data begins at the link header. */
+static __always_inline bool parse_tx(struct sk_buff *skb, struct headers *h)
+{
+	void *ip = skb->head + skb->network_header;
+	__u32 skip = ip - (void *)skb->data;
+
+	if (skip > 64) {
+		count(CN_UNPARSED);
+		return false;
+	}
+	return parse(skb, ip, skb->len - skip,
+		     skb->len - skb->data_len - skip, h);
+}
+
+static __always_inline struct skb_shared_info *shared_info(struct sk_buff *skb)
+{
+	return (void *)(skb->head + skb->end);
+}
+
+static __always_inline __u32 gso_segments(struct sk_buff *skb)
+{
+	__u16 segments = BPF_CORE_READ(shared_info(skb), gso_segs);
+
+	return segments ? segments : 1;
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of paths: what a finished packet is added to.  Open addressing,
+ * filled and never emptied; the hash of the stages is kept up while a packet
+ * travels, so its path is found with a few compares.  Two CPUs that meet a
+ * path at once may each make an entry of it: userspace adds them up.
+ */
+#ifndef PATHPROF_PATH_BPF_H
+#define PATHPROF_PATH_BPF_H
+
+#include "compat.bpf.h"
+#include "pathprof.h"
+
+#define PATH_PROBES	16
+
+struct path_entry path_entries[PATH_PATHS] __attribute__((aligned(64)));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PATH_PATHS);
+	__type(key, __u32);
+	__type(value, struct path_value);
+} path_values SEC(".maps");
+
+struct counts {
+	__u64 ends[PATHPROF_END_MAX];
+	__u64 counters[PATHPROF_COUNTER_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+#define STAGE_BIT_WORK	0
+#define STAGE_BIT_END	0
+#define STAGE_BIT_WAIT	1
+#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) \
+	| ((__u64)STAGE_BIT_##kind << id)
+#define WAIT_STAGES	(0ULL PATHPROF_STAGES(STAGE))
+static const __u64 wait_stages = WAIT_STAGES;
+#undef STAGE
+
+static __always_inline __u64 stage_waits(__u8 stage)
+{
+	return wait_stages >> (stage & 63) & 1;
+}
+
+/* Atomic, as a softirq may interrupt the same sum in process context. */
+static __always_inline void count(enum pathprof_counter id)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+
+	if (c)
+		__sync_fetch_and_add(&c->counters[id], 1);
+}
+
+/*
+ * log2 without branches (each would double what the verifier walks): smear
+ * the highest bit downwards, then a De Bruijn multiplication makes an index.
+ */
+static const __u8 log2_table[64] = {	/* at most HIST_BUCKETS - 1 */
+	0, 39, 1, 39, 39, 27, 2, 39, 39, 39, 39, 37, 28, 16, 3, 39,
+	39, 39, 35, 39, 39, 39, 21, 39, 38, 32, 29, 23, 17, 11, 4, 39,
+	39, 39, 26, 39, 39, 36, 15, 39, 34, 39, 20, 39, 31, 22, 10, 39,
+	25, 39, 14, 33, 19, 30, 9, 24, 13, 18, 8, 12, 7, 6, 5, 39,
+};
+
+static __always_inline __u32 log2_u64(__u64 v)
+{
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	return log2_table[v * 0x03f79d71b4cb0a89ULL >> 58];
+}
+
+static __always_inline bool same_path(const struct path_key *a,
+				      const struct path_key *b)
+{
+	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+	__u64 differ = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < PATH_KEY_WORDS; i++)
+		differ |= x[i] ^ y[i];
+	return !differ;
+}
+
+/* The entry of a path; PATH_PATHS if the table is full. */
+static __always_inline __u32 path_find(const struct flight *f)
+{
+	__u32 hash, at, i;
+	struct path_entry *e;
+	__u64 state;
+
+	hash = f->hash ^ f->path.facts * 0x9e3779b1 ^
+	       (f->path.flags ^ f->path.end << 20 ^ f->path.reason << 24) *
+	       0x85ebca6b;
+	hash ^= hash >> 15;
+	for (i = 0; i < PATH_PROBES; i++) {
+		at = (hash + i) & (PATH_PATHS - 1);
+		e = &path_entries[at];
+		state = READ_ONCE(e->state);
+		if (state == PATH_USED) {
+			if (same_path(&e->key, &f->path))
+				return at;
+		} else if (state == PATH_FREE &&
+			   !__sync_val_compare_and_swap(&e->state, PATH_FREE,
+							PATH_BUSY)) {
+			e->key = f->path;
+			WRITE_ONCE(e->state, PATH_USED);
+			return at;
+		}
+	}
+	return PATH_PATHS;
+}
+
+/* Add a locked flight to its path's sums.  The caller frees the entry. */
+__noinline int path_sum(struct flight *f, __u32 end)
+{
+	__u64 all = 0, wait = 0, ns, work;
+	struct path_value *v;
+	struct counts *c;
+	__u32 at, i;
+
+	if (!f)
+		return 0;
+	f->path.end = end;
+	at = path_find(f);
+	v = bpf_map_lookup_elem(&path_values, &at);
+	if (!v) {
+		count(CN_MAP_FULL);
+		return 0;
+	}
+	for (i = 0; i < PATH_STAGES; i++) {
+		if (i >= f->path.n)
+			break;
+		ns = f->stage_ns[i];
+		all += ns;
+		wait += ns & -stage_waits(f->path.stages[i]);
+		__sync_fetch_and_add(&v->stage_ns[i], ns);
+	}
+	work = all - wait;
+	__sync_fetch_and_add(&v->packets, 1);
+	__sync_fetch_and_add(&v->segments, f->segments);
+	__sync_fetch_and_add(&v->bytes, f->bytes);
+	__sync_fetch_and_add(&v->work_ns, work);
+	__sync_fetch_and_add(&v->wait_ns, wait);
+	i = log2_u64(work);
+	/* The compiler knows the table, the verifier does not. */
+	asm volatile("" : "+r"(i));
+	if (i < HIST_BUCKETS)
+		__sync_fetch_and_add(&v->hist[i], 1);
+	c = bpf_map_lookup_elem(&counts, &(__u32){0});
+	if (c)
+		__sync_fetch_and_add(&c->ends[end & (PATHPROF_END_MAX - 1)], 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * TCP's receive decisions, read from its state before it takes them: will
+ * header prediction succeed, and why not; what the kernel will count an
+ * acknowledgement as; what held waiting data back until now.
+ */
+#ifndef PATHPROF_TCP_BPF_H
+#define PATHPROF_TCP_BPF_H
+
+#include "rx.bpf.h"
+
+/* Of the fourth header word as loaded: all but reserved bits and PSH. */
+#define HP_BITS		0xfffff7f0U
+#define HP_FLAGS	0x0000f7f0U
+#define HP_WINDOW	0xffff0000U
+#define HP_URG		0x00002000U
+#define HP_SYN_FIN_RST	0x00000700U
+#define TSQ_THROTTLED	1
+
+/* Why prediction is switched off: what tcp_fast_path_check() asks. */
+static __always_inline __u32 prediction_off(struct sock *sk,
+					    struct tcp_sock *tp)
+{
+	__u32 facts = FACT_PRED_OFF;
+
+	if (tp->out_of_order_queue.rb_node)
+		facts |= FACT_PRED_OOO;
+	if (!tp->rcv_wnd)
+		facts |= FACT_PRED_ZERO_WINDOW;
+	if (sk->sk_backlog.rmem_alloc.counter >= sk->sk_rcvbuf)
+		facts |= FACT_PRED_RCVBUF;
+	if (tp->urg_data)
+		facts |= FACT_PRED_URGENT;
+	if (bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp)
+		facts |= FACT_PRED_MPTCP;
+	return facts;
+}
+
+/* What keeps this packet from the fast path, as tcp_rcv_established() asks. */
+static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
+					 struct sk_buff *skb, struct flight *f)
+{
+	__u32 pred = tp->pred_flags, differ = (f->tcp_word ^ pred) & HP_BITS;
+	__u32 ack = tcp_cb(skb, ack_seq), facts = 0;
+
+	if (!pred) {
+		facts = prediction_off(sk, tp);
+		if (f->tcp_word & HP_URG)
+			facts |= FACT_PRED_URGENT;
+		if (f->tcp_word & HP_SYN_FIN_RST)
+			facts |= FACT_PRED_SYN_FIN;
+	} else if (differ) {
+		if (differ & HP_WINDOW)
+			facts |= FACT_PRED_WINDOW;
+		if (f->tcp_word & HP_URG)
+			facts |= FACT_PRED_URGENT;
+		else if (f->tcp_word & HP_SYN_FIN_RST)
+			facts |= FACT_PRED_SYN_FIN;
+		else if (differ & HP_FLAGS)
+			facts |= FACT_PRED_FLAGS;
+	}
+	if (tcp_cb(skb, seq) != tp->rcv_nxt)
+		facts |= FACT_PRED_SEQ;
+	if (seq_before(tp->snd_nxt, ack) ||
+	    (old_ack_is_slow() && seq_before(ack, tp->snd_una)))
+		facts |= FACT_PRED_ACK;
+	/* A header of 32 bytes must be that of a timestamp. */
+	if ((f->tcp_word & 0xf0) == 0x80 &&
+	    (!f->has_ts || seq_before(f->tsval, tp->rx_opt.ts_recent)))
+		facts |= FACT_PRED_TIMESTAMP;
+	if (!facts && f->path.flags & PF_DATA &&
+	    (int)skb->truesize > sk->sk_forward_alloc)
+		facts |= FACT_PRED_MEMORY;
+	return facts;
+}
+
+/* What the kernel is about to count this acknowledgement as. */
+static __always_inline __u32 ack_class(struct tcp_sock *tp,
+				       struct sk_buff *skb, bool fast)
+{
+	__u32 una = tp->snd_una, ack = tcp_cb(skb, ack_seq);
+
+	if (seq_before(ack, una) || seq_before(tp->snd_nxt, ack))
+		return 0;
+	if (fast && ack != una)
+		return PF_HPACK;
+	return tcp_cb(skb, seq) == tcp_cb(skb, end_seq) ? PF_PUREACKS : 0;
+}
+
+/* Data waits to be sent while this ACK arrives: for what? */
+static __always_inline __u32 held_by(struct sock *sk, struct tcp_sock *tp)
+{
+	struct sk_buff *head;
+	__u32 len, mss = tp->mss_cache;
+
+	if (!sk->sk_write_queue.qlen)
+		return 0;
+	if (sk->sk_tsq_flags & TSQ_THROTTLED)
+		return FACT_HELD_TSQ;
+	if (tp->packets_out - tp->sacked_out - tp->lost_out +
+	    tp->retrans_out >= tp->snd_cwnd)
+		return FACT_HELD_CWND;
+	head = sk->sk_write_queue.next;
+	len = tcp_cb(head, end_seq) - tcp_cb(head, seq);
+	if (seq_before(tp->snd_una + tp->snd_wnd,
+		       tcp_cb(head, seq) + (len < mss ? len : mss)))
+		return FACT_HELD_RWND;
+	return len < mss ? FACT_HELD_NAGLE : FACT_HELD_TSO;
+}
+
+/*
+ * A packet leaves the backlog, where others may have been joined to it: an
+ * ACK carries data now, the window is that of the last.
+ */
+static __always_inline void rx_from_backlog(struct sk_buff *skb,
+					    struct flight *f)
+{
+	__u8 bits = tcp_cb(skb, tcp_flags);
+	__u32 end = tcp_cb(skb, end_seq) - (bits & TCPH_FIN) -
+		    (bits >> 1 & 1);	/* SYN */
+
+	f->path.flags &= ~(PF_DATA | PF_PURE_ACK);
+	f->path.flags |= PF_BACKLOG |
+			 tcp_flags_of(bits, end - tcp_cb(skb, seq));
+	f->path.facts |= FACT_OWNED;
+	f->end_seq = end;
+	bpf_probe_read_kernel(&f->tcp_word, sizeof(f->tcp_word),
+			      skb->data + 12);
+	/* Since the last stage it waited. */
+	flight_mark(f, ST_RX_BACKLOG, f->last_ns);
+}
+
+static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
+				     struct sk_buff *skb, struct flight *f)
+{
+	__u32 facts = unpredicted(sk, tp, skb, f);
+
+	f->path.facts |= facts;
+	f->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
+			 ack_class(tp, skb, !facts);
+	if (f->path.flags & PF_DATA &&
+	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
+		f->path.flags |= PF_OOO;
+}
+
+/* First statement of tcp_rcv_established(). */
+static __always_inline void rx_established(struct sock *sk,
+					   struct sk_buff *skb)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u64 key = address(skb), number = address(sk);
+	struct sock_work *w;
+	struct flight *f;
+	__u32 at;
+
+	if (!tp)
+		return;
+	if (!config.exits)
+		rx_close();
+	w = sock_work(number);
+	w->rx_key = key;
+	w->origin_ns = 0;
+	w->hold = held_by(sk, tp);
+	if (!config.exits)
+		rx_open(key, number);
+	if (!flights_any())
+		return;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	f->sk = number;
+	if (sk->sk_lock.owned)
+		rx_from_backlog(skb, f);
+	rx_learn(sk, tp, skb, f);
+	flight_mark(f, ST_RX_EST, bpf_ktime_get_ns());
+	flight_unlock(at, key);
+}
+
+/* Any other state: opening and closing connections, listeners. */
+static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
+{
+	__u64 key = address(skb), number = address(sk);
+	__u8 state = sk->__sk_common.skc_state;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct flight *f;
+	__u32 at;
+
+	sock_work(number)->rx_key = key;
+	if (!flights_any())
+		return;
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return;
+	f = flight_at(at);
+	f->sk = number;
+	if (sk->sk_lock.owned)
+		rx_from_backlog(skb, f);
+	/* SYN_SENT, CLOSE, LISTEN: no acknowledgement is looked at. */
+	if (tp && state != 2 && state != 7 && state != TCP_LISTEN)
+		f->path.flags |= ack_class(tp, skb, false);
+	flight_mark(f, ST_RX_STATE, bpf_ktime_get_ns());
+	flight_unlock(at, key);
+}
+
+/* Return from tcp_rcv_established() or tcp_rcv_state_process(). */
+static __always_inline void rx_done(struct sock *sk)
+{
+	struct sock_work *w = sock_known(address(sk));
+	struct tcp_sock *tp;
+	__u32 facts = 0;
+	__u64 key;
+
+	if (!w->rx_key)
+		return;
+	key = w->rx_key;
+	w->rx_key = 0;
+	w->hold = 0;
+	if (!flights_any())
+		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp && tp->inet_conn.icsk_ack.pending & ICSK_ACK_SCHED)
+		facts = FACT_ACK_LATER;
+	rx_finish(key, w->sk, facts);
+}
+
+#endif

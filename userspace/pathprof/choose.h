@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The options of record and top that say which packets are followed, and how
+ * much that may cost.
+ */
+#ifndef PATHPROF_CHOOSE_H
+#define PATHPROF_CHOOSE_H
+
+#include "attach.h"
+#include "pathprof-tool.h"
+
+struct choice {
+	struct session_config config;
+	const char *dir, *netns, *dev;
+	bool budget;
+};
+
+#define CHOICE_BUDGET	0.4	/* percent of CPU time, if nothing is asked */
+
+#define CHOICE_OPTIONS(c) \
+	{ 0, "sample", OPT_UINT, &(c)->config.sample, 1, 1000000000, "N", \
+	  "follow 1 in N packets, at random, all the time" }, \
+	{ 0, "budget", OPT_PERCENT, &(c)->config.budget, 0.01, 50, "PCT", \
+	  "CPU time for sampling windows (default 0.4 %)" }, \
+	{ 0, "fine", OPT_FLAG, &(c)->config.fine, 0, 0, NULL, \
+	  "attach the finer stages, too (needs --sample)" }, \
+	{ 0, "udp", OPT_FLAG, &(c)->config.udp, 0, 0, NULL, \
+	  "follow UDP packets, too" }, \
+	{ 0, "port", OPT_UINT, &(c)->config.port, 1, 65535, "PORT", \
+	  "only packets from or to this port" }, \
+	{ 0, "addr", OPT_ADDR, &(c)->config.addr, 0, 0, "ADDR", \
+	  "only from or to this address (or ADDR/BITS)" }, \
+	{ 0, "dir", OPT_TEXT, &(c)->dir, 0, 0, "DIR", \
+	  "rx or tx: only received, or only sent" }, \
+	{ 0, "dev", OPT_TEXT, &(c)->dev, 0, 0, "DEVICE", \
+	  "only packets received by this interface" }, \
+	{ 0, "netns", OPT_TEXT, &(c)->netns, 0, 0, "NAME", \
+	  "only packets of this network namespace" }
+
+/* Words into numbers; 0, or an exit status after a complaint. */
+int choice__settle(struct choice *c, const char *command);
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads maps into a profile: the sums of paths over all CPUs, the counts of
+ * the account, and the packets that were still on their way.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "collect.h"
+
+static void add_value(struct path_value *to, const struct path_value *from)
+{
+	uint64_t *a = (uint64_t *)to;
+	const uint64_t *b = (const uint64_t *)from;
+	size_t i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(*a); i++)
+		a[i] += b[i];
+}
+
+int sums__paths(const struct sums *s, struct profile *p)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	const struct path_entry *e = s->path_entries;
+	struct profile_path *path;
+	struct path_value *values;
+	size_t size = sizeof(*values) * cpus;
+	uint32_t i;
+
+	values = malloc(size);
+	if (!values)
+		return -ENOMEM;
+	for (i = 0; i < PATH_PATHS; i++, e++) {
+		if (__atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != PATH_USED)
+			continue;
+		if (bpf_map__lookup_elem(s->path_values, &i, sizeof(i), values,
+					 size, 0))
+			continue;
+		path = profile__path(p, &e->key);
+		if (!path) {
+			free(values);
+			return -ENOMEM;
+		}
+		for (cpu = 0; cpu < cpus; cpu++)
+			add_value(&path->sum, &values[cpu]);
+	}
+	free(values);
+	return 0;
+}
+
+/* One packet that did not arrive in time: its path as far as it came. */
+static int add_flight(struct profile *p, const struct flight *f)
+{
+	struct path_key key = f->path;
+	struct profile_path *path;
+	unsigned int i;
+
+	key.end = END_FLIGHT;
+	path = profile__path(p, &key);
+	if (!path)
+		return -ENOMEM;
+	path->sum.packets++;
+	path->sum.segments += f->segments;
+	path->sum.bytes += f->bytes;
+	/* The last stage has no end yet and is not billed. */
+	for (i = 0; i + 1 < key.n && i < PATH_STAGES; i++) {
+		path->sum.stage_ns[i] += f->stage_ns[i];
+		if (p->stages[key.stages[i] & 63].kind == KIND_WAIT)
+			path->sum.wait_ns += f->stage_ns[i];
+		else
+			path->sum.work_ns += f->stage_ns[i];
+	}
+	path->sum.hist[0]++;
+	return 0;
+}
+
+int sums__flights(const struct sums *s, struct profile *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < FLIGHTS; i++) {
+		if (!s->flight_keys[i])
+			continue;
+		p->in_flight++;
+		if (add_flight(p, &s->flights[i]))
+			return -ENOMEM;
+	}
+	for (i = 0; i < SOCKS; i++)
+		p->in_flight += s->socks[i].pending;
+	return 0;
+}
+
+void sums__counts(const struct sums *s, struct profile *p)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	size_t n = PATHPROF_END_MAX + PATHPROF_COUNTER_MAX, i;
+	uint64_t *values = calloc(cpus, n * sizeof(*values)), *v = values;
+	uint32_t zero = 0;
+
+	if (!values)
+		return;
+	if (!bpf_map__lookup_elem(s->counts, &zero, sizeof(zero), values,
+				  cpus * n * sizeof(*values), 0)) {
+		for (cpu = 0; cpu < cpus; cpu++, v += n) {
+			for (i = 0; i < PATHPROF_END_MAX; i++)
+				p->ends[i] += v[i];
+			for (i = 0; i < PATHPROF_COUNTER_MAX; i++)
+				p->counters[i] += v[PATHPROF_END_MAX + i];
+		}
+	}
+	free(values);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Adds what the BPF programs have summed up to a profile.
+ */
+#ifndef PATHPROF_COLLECT_H
+#define PATHPROF_COLLECT_H
+
+#include <bpf/libbpf.h>
+#include "profile.h"
+
+/* Where the sums are. */
+struct sums {
+	const struct bpf_map *path_values, *counts;
+	const struct path_entry *path_entries;
+	const struct flight *flights;
+	const __u64 *flight_keys;
+	const struct sock_work *socks;
+};
+
+void sums__counts(const struct sums *s, struct profile *p);
+int sums__paths(const struct sums *s, struct profile *p);
+/* What had not arrived; only once nothing changes it any more. */
+int sums__flights(const struct sums *s, struct profile *p);
+
+#endif

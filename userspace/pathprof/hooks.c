@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which hooks the running kernel has, by its type information and its symbol
+ * table.  Loads nothing.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/btf.h>
+#include "hooks.h"
+
+#define BTF_PATH "/sys/kernel/btf/vmlinux"
+
+/* What the kernel knows of the function or tracepoint of one hook. */
+struct target {
+	const char *name;
+	int symbols;		/* of this name in the symbol table */
+	int function, event;	/* BTF ids; 0: none */
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static struct target *find_target(struct target *targets, size_t n,
+				  const char *name)
+{
+	struct target key = { .name = name };
+
+	return bsearch(&key, targets, n, sizeof(key), by_name);
+}
+
+/*
+ * Count the names in the kernel's symbol table.  It has some 200000 lines,
+ * "ADDRESS TYPE NAME [MODULE]", so most are left at their first letter.
+ */
+static int count_symbols(struct target *targets, size_t n)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	bool initial[256] = {};
+	size_t size = 0, i;
+	struct target *hit;
+	char *line = NULL, *name;
+	ssize_t len;
+
+	if (!f)
+		return -1;
+	for (i = 0; i < n; i++)
+		initial[(unsigned char)*targets[i].name] = true;
+	while ((len = getline(&line, &size, f)) > 0) {
+		name = line + 2 * sizeof(long) + 3;
+		if (name >= line + len || !initial[(unsigned char)*name])
+			continue;
+		name[strcspn(name, "\t\n")] = 0;
+		hit = find_target(targets, n, name);
+		if (hit)
+			hit->symbols++;
+	}
+	free(line);
+	fclose(f);
+	return 0;
+}
+
+static void find_hook(struct profile_hook *hook, const struct target *target)
+{
+	hook->state = HOOK_MISSING;
+	if (!strcmp(hook->type, "tp_btf")) {
+		if (!target->event)
+			snprintf(hook->why, sizeof(hook->why),
+				 "no such tracepoint");
+		else
+			hook->state = HOOK_PRESENT;
+		return;
+	}
+	if (!target->function)
+		snprintf(hook->why, sizeof(hook->why), "inlined or absent");
+	else if (!target->symbols)
+		snprintf(hook->why, sizeof(hook->why),
+			 "only a changed copy has a symbol");
+	else if (target->symbols > 1)
+		snprintf(hook->why, sizeof(hook->why),
+			 "%d symbols of this name", target->symbols);
+	else
+		hook->state = HOOK_PRESENT;
+}
+
+/* Drop reasons are an enum whose values change between kernels. */
+static void read_reasons(char (*reasons)[32], const struct btf *btf,
+			 const struct btf_type *type)
+{
+	const struct btf_enum *e = btf_enum(type);
+	const char *name;
+	char *c;
+	int i;
+
+	for (i = 0; i < btf_vlen(type); i++) {
+		name = btf__name_by_offset(btf, e[i].name_off);
+		if (!name || e[i].val < 0 || e[i].val >= PROFILE_REASONS)
+			continue;
+		if (!strncmp(name, "SKB_DROP_REASON_", 16))
+			name += 16;
+		c = reasons[e[i].val];
+		snprintf(c, sizeof(reasons[0]), "%.31s", name);
+		for (; *c; c++)
+			*c = tolower((unsigned char)*c);
+	}
+}
+
+/* One walk over the kernel's 150000 types instead of one per name. */
+static void walk_types(const struct btf *btf, struct target *targets,
+		       size_t count, char (*reasons)[32])
+{
+	const struct btf_type *type;
+	struct target *hit;
+	const char *name;
+	int id, n = btf__type_cnt(btf);
+
+	for (id = 1; id < n; id++) {
+		type = btf__type_by_id(btf, id);
+		if (!btf_is_func(type) && !btf_is_typedef(type) &&
+		    !btf_is_enum(type))
+			continue;
+		name = btf__name_by_offset(btf, type->name_off);
+		if (btf_is_enum(type)) {
+			if (!strcmp(name, "skb_drop_reason"))
+				read_reasons(reasons, btf, type);
+		} else if (btf_is_func(type)) {
+			hit = find_target(targets, count, name);
+			if (hit && !hit->function)
+				hit->function = id;
+		} else if (!strncmp(name, "btf_trace_", 10)) {
+			hit = find_target(targets, count, name + 10);
+			if (hit)
+				hit->event = id;
+		}
+	}
+}
+
+/* Distinct names, sorted; a function may have two hooks. */
+static size_t list_targets(struct target *targets,
+			   const struct profile_hook *hooks, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		targets[i].name = hooks[i].name;
+	qsort(targets, n, sizeof(*targets), by_name);
+	for (i = 0; i < n; i++)
+		if (!kept || strcmp(targets[kept - 1].name, targets[i].name))
+			targets[kept++] = targets[i];
+	return kept;
+}
+
+int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
+		char (*reasons)[32], char *err, size_t len)
+{
+	struct target targets[PROFILE_HOOKS] = {}, *target;
+	size_t i, kept = list_targets(targets, hooks, n);
+	bool no_symbols;
+	struct btf *btf;
+
+	btf = btf__parse(BTF_PATH, NULL);
+	if (!btf) {
+		snprintf(err, len, "cannot read kernel type information %s: "
+			 "%s; a kernel with CONFIG_DEBUG_INFO_BTF is needed",
+			 BTF_PATH, strerror(errno));
+		return 3;
+	}
+	no_symbols = count_symbols(targets, kept) < 0;
+	walk_types(btf, targets, kept, reasons);
+	btf__free(btf);
+	for (i = 0; i < n; i++) {
+		target = find_target(targets, kept, hooks[i].name);
+		if (no_symbols)
+			target->symbols = 1;
+		find_hook(&hooks[i], target);
+		ids[i] = !strcmp(hooks[i].type, "tp_btf") ? target->event :
+			 target->function;
+	}
+	return 0;
+}
+
+static bool stage_has_hook(const struct profile *p, const char *hooks)
+{
+	char list[96], *word, *rest = list;
+	size_t i;
+
+	snprintf(list, sizeof(list), "%s", hooks);
+	while ((word = strsep(&rest, " ")))
+		for (i = 0; i < p->nhooks; i++)
+			if (p->hooks[i].state <= HOOK_PRESENT &&
+			    !strcmp(p->hooks[i].name, word))
+				return true;
+	return false;
+}
+
+void hooks__stages(struct profile *p)
+{
+	size_t i;
+
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
+		if (p->stages[i].known)
+			p->stages[i].available =
+				stage_has_hook(p, p->stages[i].hooks);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which hooks the running kernel has. */
+#ifndef PATHPROF_HOOKS_H
+#define PATHPROF_HOOKS_H
+
+#include "profile.h"
+
+/*
+ * Fill state and why of n hooks whose name and type are set, their BTF ids,
+ * and the kernel's names of drop reasons.  0, or 3 and a message.
+ */
+int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
+		char (*reasons)[32], char *err, size_t len);
+
+/* Which stages have a hook: fills `available` from the profile's hooks. */
+void hooks__stages(struct profile *p);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Runs something at random times within a budget of CPU time. */
+#ifndef PATHPROF_WINDOWS_H
+#define PATHPROF_WINDOWS_H
+
+#include <stdint.h>
+
+struct windows;
+
+/*
+ * Call run(arg) at once and then at random times, so rarely that the CPU time
+ * it returns (ns) stays within percent of that of all CPUs.  NULL, with
+ * errno, if there can be no thread.
+ */
+struct windows *windows__start(double percent, uint64_t (*run)(void *),
+			       void *arg);
+/* Wait for the last to end; NULL is taken. */
+void windows__stop(struct windows *w);
+
+#endif
