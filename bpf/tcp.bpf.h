@@ -15,6 +15,8 @@
 #define HP_WINDOW	0xffff0000U
 #define HP_URG		0x00002000U
 #define HP_SYN_FIN_RST	0x00000700U
+#define HP_LENGTH	0x000000f0U
+#define HP_LENGTH_TS	0x00000080U	/* 32 bytes: timestamps agreed */
 #define TSQ_THROTTLED	1
 
 /* Why prediction is switched off: what tcp_fast_path_check() asks. */
@@ -56,6 +58,9 @@ static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 			facts |= FACT_PRED_URGENT;
 		else if (f->tcp_word & HP_SYN_FIN_RST)
 			facts |= FACT_PRED_SYN_FIN;
+		else if ((pred & HP_LENGTH) == HP_LENGTH_TS &&
+			 (f->tcp_word & HP_LENGTH) < HP_LENGTH_TS)
+			facts |= FACT_PRED_TIMESTAMP;
 		else if (differ & HP_FLAGS)
 			facts |= FACT_PRED_FLAGS;
 	}
@@ -65,7 +70,7 @@ static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 	    (old_ack_is_slow() && seq_before(ack, tp->snd_una)))
 		facts |= FACT_PRED_ACK;
 	/* A header of 32 bytes must be that of a timestamp. */
-	if ((f->tcp_word & 0xf0) == 0x80 &&
+	if ((f->tcp_word & HP_LENGTH) == HP_LENGTH_TS &&
 	    (!f->has_ts || seq_before(f->tsval, tp->rx_opt.ts_recent)))
 		facts |= FACT_PRED_TIMESTAMP;
 	if (!facts && f->path.flags & PF_DATA &&

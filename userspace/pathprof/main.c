@@ -18,6 +18,8 @@ static const struct command commands[] = {
 	  "Say why packets took one way and not another", cmd_explain },
 	{ "diff", "[OPTIONS] OLD NEW",
 	  "Compare two profile files", cmd_diff },
+	{ "check", "[OPTIONS] BASE... NEW",
+	  "Say by exit status if a profile became worse", cmd_check },
 	{ "flame", "FILE >PICTURE.svg",
 	  "Draw a profile file", cmd_flame },
 	{ "export", "[OPTIONS] FILE",

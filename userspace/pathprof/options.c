@@ -157,6 +157,8 @@ static bool read_number(const struct option_def *d, const char *text,
 
 	errno = 0;
 	*out = strtod(text, &end);
+	if (d->type == OPT_PERCENT && end > text && *end == '%')
+		end++;
 	if (*text < '0' || *text > '9' || *end || errno || !isfinite(*out))
 		return false;
 	if (strchr(text, 'x') || strchr(text, 'X'))

@@ -15,6 +15,7 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_UNSUPPORTED = 3,
+	EXIT_CANNOT_TELL = 125,	/* as `git bisect run` understands it */
 	EXIT_NOT_FOUND = 127,	/* as the shell's */
 };
 
@@ -42,6 +43,7 @@ int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_record(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
 int cmd_explain(const struct command *self, int argc, char **argv);
+int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_flame(const struct command *self, int argc, char **argv);
 int cmd_export(const struct command *self, int argc, char **argv);

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# pathprof check: what became worse is found and named, what stayed within its
+# bounds is not, and what cannot be compared is said so.
+set -u
+
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+PP=${PATHPROF:-$TOP/build/bin/pathprof}
+KEPT=$TOP/tests/unit/test_profile/sample.json
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit
+n=0
+bad=0
+
+check() {
+	n=$((n + 1))
+	if "${@:2}" >out 2>&1; then
+		echo "ok $n $1"
+	else
+		sed 's/^/# /' out
+		echo "not ok $n $1"
+		bad=1
+	fi
+}
+
+# change FILE STATEMENT: the kept profile tenfold, then changed; path(WORDS...)
+# yields the paths with these flags and this direction.
+change() {
+	python3 -IS - "$KEPT" "$1" "$2" <<'END'
+import json, sys
+with open(sys.argv[1]) as f:
+    p = json.load(f)
+names = {s["id"]: s["name"] for s in p["stages"]}
+for x in p["paths"]:
+    for k in "packets", "segments", "bytes", "work_ns", "wait_ns":
+        x[k] *= 10
+    x["stage_ns"] = [10 * v for v in x["stage_ns"]]
+for k in p["account"]:
+    p["account"][k] *= 10
+def path(*words):
+    return [x for x in p["paths"]
+            if {x["direction"], *x["flags"]}.issuperset(words)]
+def slower(stage, factor, *words):
+    for x in path(*words):
+        for i, s in enumerate(x["stages"]):
+            if names[s] == stage:
+                more = int(x["stage_ns"][i] * (factor - 1))
+                x["stage_ns"][i] += more
+                x["work_ns"] += more
+exec(sys.argv[3])
+with open(sys.argv[2], "w") as f:
+    json.dump(p, f)
+END
+}
+
+# gives STATUS PATTERN ARGUMENT...: of pathprof check.
+gives() {
+	local got
+	"$PP" check "${@:3}" 2>&1 | tee shown
+	got=${PIPESTATUS[0]}
+	echo "status $got, wanted $1 and '$2'"
+	[ "$got" = "$1" ] && grep -qE -- "$2" shown
+}
+
+slower_named() {
+	change new.json 'slower("copy", 1.3, "rx")' &&
+		gives 1 '^worse +rx\.at\.copy .* \+30\.00 %' base.json \
+			new.json &&
+		gives 0 '0 outside' --metric tx base.json new.json &&
+		gives 1 '^worse +rx\.at\.copy' --metric rx.at base.json \
+			new.json
+}
+faster() {
+	change new.json 'slower("copy", 0.7, "rx")' &&
+		gives 0 '^better +rx\.at\.copy' base.json new.json
+}
+small() {
+	change new.json 'slower("copy", 1.005, "rx")' &&
+		gives 0 '0 outside' base.json new.json &&
+		gives 1 'worse +rx\.at\.copy' --tolerance 0.1% base.json \
+			new.json
+}
+share() {
+	change new.json '
+for x in path("rx", "data", "fast"): x["packets"] //= 2' &&
+		gives 1 '^worse +rx\.slow\.share' base.json new.json
+}
+spread() {
+	change other.json 'slower("copy", 1.2, "rx")' &&
+		change new.json 'slower("copy", 1.3, "rx")' &&
+		gives 0 '0 outside' base.json other.json new.json
+}
+json() {
+	change new.json 'slower("copy", 1.3, "rx")' || return
+	"$PP" check --json base.json new.json >j
+	[ $? = 1 ] && python3 -IS -c '
+import json, sys
+j = json.load(open("j"))
+assert j["verdict"] == "worse"
+assert j["figures"][0]["name"] == "rx.at.copy", j["figures"][0]'
+}
+command() {
+	change new.json 'p["command"] = "another"' &&
+		gives 125 'cannot tell: .*another command' base.json new.json
+}
+failed() {
+	change new.json 'p["command_status"] = 1' &&
+		gives 125 'command that failed' base.json new.json
+}
+lossy() {
+	change new.json 'p["account"]["no_slot"] = 100' &&
+		gives 125 'lost more than 1 %' base.json new.json
+}
+
+[ -x "$PP" ] || {
+	echo "1..0 # SKIP $PP is not built"
+	exit 4
+}
+echo "KTAP version 1"
+echo "1..14"
+change base.json ''
+check "a profile against itself is good" gives 0 '0 outside .*: good' \
+	base.json base.json
+check "a slower stage is named" slower_named
+check "a faster one is better" faster
+check "a change within the tolerance is none" small
+check "more packets on the slow path are worse" share
+check "baselines that differ widen the bound" spread
+check "JSON" json
+check "another command: cannot tell" command
+check "a failed command: cannot tell" failed
+check "many packets lost: cannot tell" lossy
+check "few packets: cannot tell" gives 125 '100 packets' "$KEPT" "$KEPT"
+check "no such figure: cannot tell" gives 125 'no figure' --metric rx.nothing \
+	base.json base.json
+check "a file that is none: cannot tell" gives 125 'cannot read|No such' \
+	base.json none.json
+check "one file: usage" gives 2 'Name one baseline' base.json
+[ $bad -eq 0 ]

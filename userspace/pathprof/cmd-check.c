@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pathprof check: has something become worse?  Compares the figures of a new
+ * profile with those of one baseline or several, and answers by exit status
+ * as `git bisect run` wants it: 0 good, 1 worse, 125 cannot tell.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "metrics.h"
+#include "pathprof-tool.h"
+
+#define BASES	32
+#define ENOUGH	100	/* packets that a figure must rest on */
+#define SPREAD	3	/* times what baselines differ among themselves */
+
+struct figure {
+	const char *name;
+	enum metric_kind kind;
+	int bad;
+	double base, new, bound;	/* bound: of the change, below */
+	double change;	/* costs: relative; shares: difference */
+	bool worse, moved;
+};
+
+struct check {
+	const char *metric;	/* NULL: all; else a name, or how it begins */
+	double tolerance;	/* share */
+	struct profile bases[BASES], new;
+	size_t nbases;
+	struct metric *base_metrics[BASES], *new_metrics;
+	size_t base_n[BASES], new_n;
+	struct figure *figures;
+	size_t n;
+};
+
+static const struct metric *find(const struct metric *list, size_t n,
+				 const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(list[i].name, name))
+			return &list[i];
+	return NULL;
+}
+
+static bool asked_for(const struct check *c, const char *name)
+{
+	size_t len;
+
+	if (!c->metric)
+		return true;
+	len = strlen(c->metric);
+	return !strncmp(name, c->metric, len) &&
+	       (!name[len] || name[len] == '.');
+}
+
+/*
+ * Compare one figure: mean and spread of the baselines, the new value.  False
+ * if it rests on too little, or is not there on both sides.
+ */
+static bool compare(const struct check *c, const struct metric *m,
+		    struct figure *f)
+{
+	double low = INFINITY, high = -INFINITY, sum = 0;
+	const struct metric *b;
+	size_t i;
+
+	if (m->packets < ENOUGH)
+		return false;
+	for (i = 0; i < c->nbases; i++) {
+		b = find(c->base_metrics[i], c->base_n[i], m->name);
+		if (!b || b->packets < ENOUGH)
+			return false;
+		low = fmin(low, b->value);
+		high = fmax(high, b->value);
+		sum += b->value;
+	}
+	f->name = m->name;
+	f->kind = m->kind;
+	f->bad = m->bad;
+	f->base = sum / c->nbases;
+	f->new = m->value;
+	f->change = f->new - f->base;
+	f->bound = SPREAD * (high - low);
+	if (m->kind == METRIC_COST) {
+		if (f->base <= 0)
+			return false;
+		f->change /= f->base;
+		f->bound /= f->base;
+	}
+	f->bound = fmax(f->bound, c->tolerance);
+	f->moved = fabs(f->change) > f->bound;
+	f->worse = f->moved && f->change * f->bad > 0;
+	return true;
+}
+
+/* Worse before merely moved before within bounds; in each, largest first. */
+static int by_change(const void *a, const void *b)
+{
+	const struct figure *x = a, *y = b;
+
+	if (x->worse != y->worse)
+		return x->worse ? -1 : 1;
+	if (x->moved != y->moved)
+		return x->moved ? -1 : 1;
+	if (fabs(x->change) != fabs(y->change))
+		return fabs(x->change) < fabs(y->change) ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+/* Why these two cannot be compared; NULL if they can. */
+static const char *unlike(const struct profile *a, const struct profile *b)
+{
+	if (!same_text(a->command, b->command))
+		return "recorded with another command";
+	if (a->sample != b->sample || !a->budget_ppm != !b->budget_ppm)
+		return "sampled in another way";
+	if (a->port != b->port || strcmp(a->addr, b->addr))
+		return "recorded with another filter";
+	if (strcmp(a->machine, b->machine))
+		return "from another kind of machine";
+	return NULL;
+}
+
+/* What is wrong with a profile by itself; NULL if nothing. */
+static const char *unusable(const struct profile *p)
+{
+	struct profile_totals t;
+
+	profile__totals(p, &t);
+	if (p->command_status)
+		return "of a command that failed";
+	if (t.packets < ENOUGH)
+		return "too few packets";
+	if (t.lost * 100 > t.packets)
+		return "of a recording that lost more than 1 % of its packets";
+	return NULL;
+}
+
+static int cannot_tell(const char *path, const char *why)
+{
+	char name[256];
+
+	complain("check: cannot tell: %s: %s",
+		 printable(path, name, sizeof(name)), why);
+	return EXIT_CANNOT_TELL;
+}
+
+static void print_figure(const struct figure *f)
+{
+	if (f->kind == METRIC_SHARE)
+		printf("%-7s %-24s %9.2f %% %9.2f %% %+8.2f   %6.2f\n",
+		       f->worse ? "worse" : f->moved ? "moved" : "",
+		       f->name, 100 * f->base, 100 * f->new, 100 * f->change,
+		       100 * f->bound);
+	else
+		printf("%-7s %-24s %11.4g %11.4g %+8.2f %% %6.2f\n",
+		       f->worse ? "worse" : f->moved ?
+		       f->change < 0 ? "better" : "moved" : "",
+		       f->name, f->base, f->new, 100 * f->change,
+		       100 * f->bound);
+}
+
+static void print_text(const struct check *c, bool all)
+{
+	size_t i, moved = 0;
+
+	for (i = 0; i < c->n; i++)
+		moved += c->figures[i].moved;
+	if (moved || all)
+		printf("%-7s %-24s %11s %11s %10s %6s\n", "", "FIGURE",
+		       "BASE", "NEW", "CHANGE", "BOUND");
+	for (i = 0; i < c->n && (all || c->figures[i].moved); i++)
+		print_figure(&c->figures[i]);
+	printf("%zu figures compared, %zu outside their bounds: %s\n", c->n,
+	       moved, c->figures[0].worse ? "worse" : "good");
+}
+
+static int print_json(const struct check *c)
+{
+	json_t *list = json_array(), *root;
+	const struct figure *f;
+	size_t i;
+
+	for (i = 0; i < c->n; i++) {
+		f = &c->figures[i];
+		json_array_append_new(list, json_pack(
+			"{s:s s:s s:f s:f s:f s:f s:b s:b}", "name", f->name,
+			"kind", f->kind == METRIC_SHARE ? "share" : "cost",
+			"base", f->base, "new", f->new, "change", f->change,
+			"bound", f->bound, "moved", f->moved,
+			"worse", f->worse));
+	}
+	root = json_pack("{s:s s:i s:s s:o}", "format", "pathprof-check",
+			 "version", 1, "verdict",
+			 c->figures[0].worse ? "worse" : "good",
+			 "figures", list);
+	if (!root || json_dumpf(root, stdout, JSON_INDENT(1)))
+		return EXIT_FAILED;
+	putchar('\n');
+	json_decref(root);
+	return EXIT_GOOD;
+}
+
+static int check(struct check *c, char **paths, bool json, bool all)
+{
+	const char *why = unusable(&c->new);
+	size_t i;
+
+	if (why)
+		return cannot_tell(paths[c->nbases], why);
+	for (i = 0; i < c->nbases; i++) {
+		why = unusable(&c->bases[i]);
+		if (!why)
+			why = unlike(&c->bases[i], &c->new);
+		if (why)
+			return cannot_tell(paths[i], why);
+		c->base_metrics[i] = metrics(&c->bases[i], &c->base_n[i]);
+		if (!c->base_metrics[i])
+			return cannot_tell(paths[i], "out of memory");
+	}
+	c->new_metrics = metrics(&c->new, &c->new_n);
+	c->figures = calloc(c->new_n + 1, sizeof(*c->figures));
+	if (!c->new_metrics || !c->figures)
+		return cannot_tell(paths[c->nbases], "out of memory");
+	for (i = 0; i < c->new_n; i++)
+		if (asked_for(c, c->new_metrics[i].name))
+			c->n += compare(c, &c->new_metrics[i],
+					&c->figures[c->n]);
+	if (!c->n)
+		return cannot_tell(c->metric ? c->metric : paths[c->nbases],
+				   "no figure that both have of 100 packets "
+				   "or more");
+	qsort(c->figures, c->n, sizeof(*c->figures), by_change);
+	if (!json)
+		print_text(c, all);
+	else if (print_json(c))
+		return EXIT_CANNOT_TELL;
+	return c->figures[0].worse ? EXIT_FAILED : EXIT_GOOD;
+}
+
+static void release(struct check *c, size_t read)
+{
+	size_t i;
+
+	for (i = 0; i < read; i++)
+		profile__free(i < c->nbases ? &c->bases[i] : &c->new);
+	for (i = 0; i < c->nbases; i++)
+		free(c->base_metrics[i]);
+	free(c->new_metrics);
+	free(c->figures);
+	free(c);
+}
+
+int cmd_check(const struct command *self, int argc, char **argv)
+{
+	double tolerance = 1;
+	bool json = false, all = false;
+	const char *metric = NULL;
+	const struct option_def options[] = {
+		{ 0, "tolerance", OPT_PERCENT, &tolerance, 0, 1000, "PCT",
+		  "change that counts as none (default 1 %)" },
+		{ 0, "metric", OPT_TEXT, &metric, 0, 0, "NAME",
+		  "only this figure, or those it begins" },
+		{ 0, "all", OPT_FLAG, &all, 0, 0, NULL,
+		  "print what is within its bounds, too" },
+		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		{ 0 }
+	};
+	int at = options__read(self, options, argc, argv), files, rc;
+	struct check *c;
+	char err[512];
+	int i;
+
+	if (at < 0)
+		return options__status(at);
+	files = argc - at;
+	if (files < 2 || files > BASES + 1) {
+		complain("check: which profile files?  Name one baseline or "
+			 "up to %d, and the new one", BASES);
+		return EXIT_USAGE;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		complain("check: out of memory");
+		return EXIT_CANNOT_TELL;
+	}
+	c->metric = metric;
+	c->tolerance = tolerance / 100;
+	c->nbases = files - 1;
+	for (i = 0; i < files; i++) {
+		if (profile__read(i < files - 1 ? &c->bases[i] : &c->new,
+				  argv[at + i], err, sizeof(err))) {
+			complain("check: %s", err);
+			release(c, i);
+			return EXIT_CANNOT_TELL;
+		}
+	}
+	rc = check(c, argv + at, json, all);
+	release(c, files);
+	return finish_stdout(rc);
+}
