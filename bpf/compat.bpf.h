@@ -20,7 +20,10 @@
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17
 #define TCP_ESTABLISHED	1
+#define TCP_SYN_SENT	2
+#define TCP_CLOSE	7
 #define TCP_LISTEN	10
+#define TCP_NEW_SYN_RECV 12	/* a request, not a socket */
 #define ICSK_ACK_SCHED	1
 #define ICSK_ACK_TIMER	2
 #define ICSK_TIME_RETRANS 1

@@ -36,7 +36,11 @@ static __always_inline bool flights_frozen(void)
 
 static __always_inline struct flight *flight_at(__u32 at)
 {
-	return &flights[at & (FLIGHTS - 1)];
+	struct flight *f = &flights[at & (FLIGHTS - 1)];
+
+	/* Else the compiler computes it again for each field. */
+	asm volatile("" : "+r"(f));
+	return f;
 }
 
 static __always_inline __u32 flight_set(__u64 key)
@@ -56,17 +60,18 @@ static __always_inline __u32 flight_set(__u64 key)
 /* Find and lock; NO_FLIGHT if the packet is not followed. */
 __noinline __u32 flight_lock(__u64 key)
 {
-	__u32 set = flight_set(key);
-	__u32 i;
+	__u32 set = flight_set(key), i;
+	__u64 *keys = &flight_keys[set];
 
+	/* Else the compiler computes the address of each. */
+	asm volatile("" : "+r"(keys));
+#pragma unroll
 	for (i = 0; i < FLIGHT_WAYS; i++) {
-		__u32 at = (set + i) & (FLIGHTS - 1);
-
-		if (READ_ONCE(flight_keys[at]) != key)
+		if (READ_ONCE(keys[i]) != key)
 			continue;
-		if (__sync_val_compare_and_swap(&flight_keys[at], key,
+		if (__sync_val_compare_and_swap(&keys[i], key,
 						key | KEY_BUSY) == key)
-			return at;
+			return set + i;
 	}
 	return NO_FLIGHT;
 }

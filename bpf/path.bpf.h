@@ -23,7 +23,6 @@ struct {
 } path_values SEC(".maps");
 
 struct counts {
-	__u64 ends[PATHPROF_END_MAX];
 	__u64 counters[PATHPROF_COUNTER_MAX];
 };
 
@@ -37,7 +36,7 @@ struct {
 #define STAGE_BIT_WORK	0
 #define STAGE_BIT_END	0
 #define STAGE_BIT_WAIT	1
-#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) \
+#define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
 	| ((__u64)STAGE_BIT_##kind << id)
 #define WAIT_STAGES	(0ULL PATHPROF_STAGES(STAGE))
 static const __u64 wait_stages = WAIT_STAGES;
@@ -106,6 +105,7 @@ static __always_inline __u32 path_find(const struct flight *f)
 	for (i = 0; i < PATH_PROBES; i++) {
 		at = (hash + i) & (PATH_PATHS - 1);
 		e = &path_entries[at];
+		asm volatile("" : "+r"(e));
 		state = READ_ONCE(e->state);
 		if (state == PATH_USED) {
 			if (same_path(&e->key, &f->path))
@@ -126,7 +126,6 @@ __noinline int path_sum(struct flight *f, __u32 end)
 {
 	__u64 all = 0, wait = 0, ns, work;
 	struct path_value *v;
-	struct counts *c;
 	__u32 at, i;
 
 	if (!f)
@@ -157,9 +156,6 @@ __noinline int path_sum(struct flight *f, __u32 end)
 	asm volatile("" : "+r"(i));
 	if (i < HIST_BUCKETS)
 		__sync_fetch_and_add(&v->hist[i], 1);
-	c = bpf_map_lookup_elem(&counts, &(__u32){0});
-	if (c)
-		__sync_fetch_and_add(&c->ends[end & (PATHPROF_END_MAX - 1)], 1);
 	return 0;
 }
 

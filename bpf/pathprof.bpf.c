@@ -33,6 +33,8 @@ TRACE(netif_receive_skb, struct sk_buff *skb)
 { rx_netif(skb); return 0; }
 FENTRY(sk_filter_trim_cap, struct sock *sk, struct sk_buff *skb)
 { rx_socket(sk, skb); return 0; }
+FENTRY(tcp_add_backlog, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_BACKLOG, 0, 0); }
 TRACE(tcp_probe, struct sock *sk, struct sk_buff *skb)
 { rx_established(sk, skb); return 0; }
 FEXIT(tcp_rcv_established, struct sock *sk)

@@ -251,7 +251,6 @@ static __always_inline void rx_netif(struct sk_buff *skb)
 /* The socket is found and its filter asked; TCP and UDP, IPv4 and IPv6. */
 static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 {
-	struct net *net = sk->__sk_common.skc_net.net;
 	__u64 key = address(skb);
 	struct flight *f;
 	__u32 at;
@@ -263,9 +262,6 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 		return;
 	f = flight_at(at);
 	f->sk = address(sk);
-	if (!net->ipv4.sysctl_ip_early_demux ||
-	    !net->ipv4.sysctl_tcp_early_demux)
-		f->path.facts |= FACT_DEMUX_OFF;
 	flight_mark(f, ST_RX_SOCK, bpf_ktime_get_ns());
 	if (f->path.flags & PF_UDP) {
 		sock_work(f->sk)->rx_key = key;

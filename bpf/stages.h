@@ -8,110 +8,124 @@
 #define PATHPROF_STAGES_H
 
 /*
- * STAGE(id, symbol, name, direction, order, kind, hooks, meaning)
+ * STAGE(id, symbol, name, direction, order, kind, category, hooks, meaning)
  *
  * Ids 35 and 37 to 39 were stages of format version 1.
  *
  * kind: WORK   the time until the next stage is work on the packet
  *       WAIT   the packet lies in a queue until the next stage
  *       END    nothing follows
+ * category: one of PATHPROF_CATEGORIES, what most of the time there goes to
  * order sorts stages along the way of a packet; hooks are program names of
  * pathprof.bpf.c, any one of which provides the stage.
  */
 #define PATHPROF_STAGES(STAGE) \
-STAGE(1, RX_GRO, "gro", RX, 10, WORK, "napi_gro_receive_entry", \
+STAGE(1, RX_GRO, "gro", RX, 10, WORK, DEVICE, "napi_gro_receive_entry", \
       "driver hands the packet to GRO") \
-STAGE(2, RX_MERGED, "merged", RX, 20, END, "napi_gro_receive_exit", \
+STAGE(2, RX_MERGED, "merged", RX, 20, END, DEVICE, "napi_gro_receive_exit", \
       "GRO merged it into an earlier packet") \
-STAGE(3, RX_NETIF, "netif", RX, 30, WORK, "netif_receive_skb", \
+STAGE(3, RX_NETIF, "netif", RX, 30, WORK, TCPIP, "netif_receive_skb", \
       "packet enters the stack") \
-STAGE(4, RX_IP, "ip", RX, 40, WORK, "ip_rcv_core ip6_rcv_core", \
+STAGE(4, RX_IP, "ip", RX, 40, WORK, TCPIP, "ip_rcv_core ip6_rcv_core", \
       "IP header checks") \
-STAGE(5, RX_DELIVER, "local", RX, 50, WORK, "ip_local_deliver ip6_input", \
+STAGE(5, RX_DELIVER, "local", RX, 50, WORK, TCPIP, \
+      "ip_local_deliver ip6_input", \
       "routed to this host") \
-STAGE(24, RX_SOCK, "socket", RX, 65, WORK, "sk_filter_trim_cap", \
+STAGE(24, RX_SOCK, "socket", RX, 65, WORK, TCPIP, "sk_filter_trim_cap", \
       "the socket is found") \
-STAGE(6, RX_TCP, "tcp", RX, 60, WORK, "tcp_v4_rcv tcp_v6_rcv", \
+STAGE(6, RX_TCP, "tcp", RX, 60, WORK, TCPIP, "tcp_v4_rcv tcp_v6_rcv", \
       "TCP looks up the socket") \
-STAGE(7, RX_BACKLOG, "backlog", RX, 70, WAIT, "tcp_probe", \
-      "socket busy: waited for its owner") \
-STAGE(8, RX_DO_RCV, "do_rcv", RX, 80, WORK, "tcp_v4_do_rcv tcp_v6_do_rcv", \
+STAGE(7, RX_BACKLOG, "backlog", RX, 70, WAIT, QUEUE, "tcp_add_backlog", \
+      "socket busy: waits for its owner") \
+STAGE(8, RX_DO_RCV, "do_rcv", RX, 80, WORK, TCPIP, \
+      "tcp_v4_do_rcv tcp_v6_do_rcv", \
       "socket owned, processing begins") \
-STAGE(9, RX_EST, "estab", RX, 90, WORK, "tcp_probe", \
+STAGE(9, RX_EST, "estab", RX, 90, WORK, TCPIP, "tcp_probe", \
       "established socket: header prediction") \
-STAGE(10, RX_STATE, "state", RX, 90, WORK, "tcp_rcv_state_process", \
+STAGE(10, RX_STATE, "state", RX, 90, WORK, TCPIP, "tcp_rcv_state_process", \
       "any other state: opening, closing") \
-STAGE(11, RX_VALIDATE, "validate", RX, 100, WORK, "tcp_validate_incoming", \
+STAGE(11, RX_VALIDATE, "validate", RX, 100, WORK, TCPIP, \
+      "tcp_validate_incoming", \
       "not predicted: full header checks") \
-STAGE(12, RX_ACK_FAST, "ack", RX, 110, WORK, "tcp_ack", \
+STAGE(12, RX_ACK_FAST, "ack", RX, 110, WORK, TCPIP, "tcp_ack", \
       "acknowledgement, predicted") \
-STAGE(13, RX_ACK_SLOW, "ack_slow", RX, 110, WORK, "tcp_ack", \
+STAGE(13, RX_ACK_SLOW, "ack_slow", RX, 110, WORK, TCPIP, "tcp_ack", \
       "acknowledgement, all checks") \
-STAGE(14, RX_DATA_QUEUE, "sort", RX, 120, WORK, "tcp_data_queue", \
+STAGE(14, RX_DATA_QUEUE, "sort", RX, 120, WORK, TCPIP, "tcp_data_queue", \
       "not predicted: place data by sequence") \
-STAGE(15, RX_QUEUE_RCV, "queue", RX, 130, WORK, "tcp_queue_rcv", \
+STAGE(15, RX_QUEUE_RCV, "queue", RX, 130, WORK, TCPIP, "tcp_queue_rcv", \
       "in order: onto the receive queue") \
-STAGE(16, RX_SEND_ACK, "ack_now", RX, 140, WORK, "tcp_send_ack", \
+STAGE(16, RX_SEND_ACK, "ack_now", RX, 140, WORK, TCPIP, "tcp_send_ack", \
       "an ACK is sent at once") \
-STAGE(17, RX_DELAY_ACK, "ack_late", RX, 140, WORK, "tcp_send_delayed_ack", \
+STAGE(17, RX_DELAY_ACK, "ack_late", RX, 140, WORK, TCPIP, \
+      "tcp_send_delayed_ack", \
       "the ACK is delayed") \
-STAGE(18, RX_READY, "wake", RX, 150, WORK, \
+STAGE(18, RX_READY, "wake", RX, 150, WORK, WAKE, \
       "sk_data_ready sock_def_readable", \
       "the reader is woken") \
-STAGE(19, RX_DONE, "done", RX, 160, WAIT, \
+STAGE(19, RX_DONE, "done", RX, 160, WAIT, QUEUE, \
       "tcp_rcv_established tcp_rcv_state_process softirq_exit", \
       "TCP is done: waits for the reader") \
-STAGE(20, RX_COPY, "copy", RX, 170, WORK, "skb_copy_datagram_iovec", \
+STAGE(20, RX_COPY, "copy", RX, 170, WORK, COPY, "skb_copy_datagram_iovec", \
       "copied to the reader") \
-STAGE(25, RX_READ, "read", RX, 175, END, "tcp_rcv_space_adjust", \
+STAGE(25, RX_READ, "read", RX, 175, END, COPY, "tcp_rcv_space_adjust", \
       "the reader has all of it") \
-STAGE(26, RX_USED, "used", RX, 175, END, \
+STAGE(26, RX_USED, "used", RX, 175, END, OTHER, \
       "tcp_rcv_established tcp_rcv_state_process softirq_exit", \
       "used up by TCP, as a pure ACK is") \
-STAGE(21, RX_FREE, "free", RX, 180, END, \
+STAGE(21, RX_FREE, "free", RX, 180, END, OTHER, \
       "consume_skb", \
       "packet freed after use") \
-STAGE(22, RX_COALESCED, "joined", RX, 180, END, "kfree_skb_partial", \
+STAGE(22, RX_COALESCED, "joined", RX, 180, END, OTHER, "kfree_skb_partial", \
       "data joined to the packet queued before") \
-STAGE(23, DROP, "drop", ANY, 190, END, "kfree_skb", \
+STAGE(23, DROP, "drop", ANY, 190, END, OTHER, "kfree_skb", \
       "dropped by the kernel, with a reason") \
-STAGE(32, TX_WRITE, "write", TX, 10, WORK, "tcp_sendmsg_locked", \
+STAGE(32, TX_WRITE, "write", TX, 10, WORK, COPY, "tcp_sendmsg_locked", \
       "a write by the application") \
-STAGE(33, TX_ACKED, "acked", TX, 10, WORK, "tcp_probe", \
+STAGE(33, TX_ACKED, "acked", TX, 10, WORK, TCPIP, "tcp_probe", \
       "an arriving packet made room to send") \
-STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, "__tcp_transmit_skb", \
+STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "room in the device queue (TSQ)") \
-STAGE(36, TX_TIMER, "timer", TX, 10, WORK, "__tcp_transmit_skb", \
+STAGE(36, TX_TIMER, "timer", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "a retransmission or probe timer") \
-STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, "__tcp_transmit_skb", \
+STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, TCPIP, "__tcp_transmit_skb", \
       "sent again") \
-STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, "__tcp_transmit_skb", \
+STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, TCPIP, "__tcp_transmit_skb", \
       "TCP header is built") \
-STAGE(42, TX_IP, "ip", TX, 50, WORK, "__ip_queue_xmit inet6_csk_xmit", \
+STAGE(42, TX_IP, "ip", TX, 50, WORK, TCPIP, "__ip_queue_xmit inet6_csk_xmit", \
       "route and IP header") \
-STAGE(43, TX_OUTPUT, "output", TX, 60, WORK, "ip_output ip6_output", \
+STAGE(43, TX_OUTPUT, "output", TX, 60, WORK, TCPIP, "ip_output ip6_output", \
       "output hooks") \
-STAGE(44, TX_FINISH, "neigh", TX, 70, WORK, \
+STAGE(44, TX_FINISH, "neigh", TX, 70, WORK, TCPIP, \
       "ip_finish_output2 ip6_finish_output2", \
       "neighbour and link header") \
-STAGE(45, TX_DEV, "dev", TX, 80, WORK, "net_dev_queue", \
+STAGE(45, TX_DEV, "dev", TX, 80, WORK, DEVICE, "net_dev_queue", \
       "handed to the device layer") \
-STAGE(46, TX_ENQUEUE, "qdisc", TX, 90, WAIT, "qdisc_enqueue", \
+STAGE(46, TX_ENQUEUE, "qdisc", TX, 90, WAIT, QUEUE, "qdisc_enqueue", \
       "waits in the queueing discipline") \
-STAGE(47, TX_DEQUEUE, "dequeue", TX, 100, WORK, "qdisc_dequeue", \
+STAGE(47, TX_DEQUEUE, "dequeue", TX, 100, WORK, DEVICE, "qdisc_dequeue", \
       "taken from the queueing discipline") \
-STAGE(48, TX_SPLIT, "split", TX, 105, WORK, "__skb_gso_segment", \
+STAGE(48, TX_SPLIT, "split", TX, 105, WORK, DEVICE, "__skb_gso_segment", \
       "split in software: device lacks the offload") \
-STAGE(49, TX_START, "driver", TX, 110, WORK, "net_dev_start_xmit", \
+STAGE(49, TX_START, "driver", TX, 110, WORK, DEVICE, "net_dev_start_xmit", \
       "handed to the driver") \
-STAGE(50, TX_SENT, "sent", TX, 120, END, "net_dev_xmit", \
+STAGE(50, TX_SENT, "sent", TX, 120, END, DEVICE, "net_dev_xmit", \
       "the driver took it") \
-STAGE(51, TX_BUSY, "busy", TX, 115, WAIT, "net_dev_xmit", \
+STAGE(51, TX_BUSY, "busy", TX, 115, WAIT, QUEUE, "net_dev_xmit", \
       "the driver was busy: queued again") \
-STAGE(53, TX_READER, "reader", TX, 10, WORK, "__tcp_transmit_skb", \
+STAGE(53, TX_READER, "reader", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "the application read, or closed") \
-STAGE(52, TX_FREE, "freed", TX, 180, END, "consume_skb", \
+STAGE(52, TX_FREE, "freed", TX, 180, END, OTHER, "consume_skb", \
       "freed before the driver had it")
+
+/* CATEGORY(symbol, name): coarser than stages, as attach points allow. */
+#define PATHPROF_CATEGORIES(CATEGORY) \
+CATEGORY(COPY, "data copy") \
+CATEGORY(TCPIP, "TCP/IP") \
+CATEGORY(DEVICE, "device") \
+CATEGORY(WAKE, "wake-up") \
+CATEGORY(QUEUE, "waiting") \
+CATEGORY(OTHER, "other")
 
 /* END(id, symbol, name, meaning): how a path ended; counted one by one. */
 #define PATHPROF_ENDS(END) \
@@ -233,10 +247,18 @@ COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear") \
 COUNTER(8, WINDOWS, "windows", 0, "sampling windows")
 
 enum pathprof_stage {
-#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) ST_##sym = id,
+#define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
+	ST_##sym = id,
 	PATHPROF_STAGES(STAGE)
 #undef STAGE
 	PATHPROF_STAGE_MAX = 64,	/* stage sets are 64-bit masks */
+};
+
+enum pathprof_category {
+#define CATEGORY(sym, name) CAT_##sym,
+	PATHPROF_CATEGORIES(CATEGORY)
+#undef CATEGORY
+	PATHPROF_CATEGORY_MAX
 };
 
 enum pathprof_end {

@@ -79,12 +79,17 @@ static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 	return facts;
 }
 
-/* What the kernel is about to count this acknowledgement as. */
+/*
+ * What the kernel is about to count this acknowledgement as.  That of a reset
+ * is not looked at.
+ */
 static __always_inline __u32 ack_class(struct tcp_sock *tp,
 				       struct sk_buff *skb, bool fast)
 {
 	__u32 una = tp->snd_una, ack = tcp_cb(skb, ack_seq);
 
+	if (tcp_cb(skb, tcp_flags) & TCPH_RST)
+		return 0;
 	if (seq_before(ack, una) || seq_before(tp->snd_nxt, ack))
 		return 0;
 	if (fast && ack != una)
@@ -131,19 +136,24 @@ static __always_inline void rx_from_backlog(struct sk_buff *skb,
 	f->end_seq = end;
 	bpf_probe_read_kernel(&f->tcp_word, sizeof(f->tcp_word),
 			      skb->data + 12);
-	/* Since the last stage it waited. */
-	flight_mark(f, ST_RX_BACKLOG, f->last_ns);
+	/* Where its entry was not seen, it waited since the last stage. */
+	if (f->last != ST_RX_BACKLOG)
+		flight_mark(f, ST_RX_BACKLOG, f->last_ns);
 }
 
 static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
 				     struct sk_buff *skb, struct flight *f)
 {
+	struct net *net = sk->__sk_common.skc_net.net;
 	__u32 facts = unpredicted(sk, tp, skb, f);
 
 	f->path.facts |= facts;
+	if (!net->ipv4.sysctl_ip_early_demux ||
+	    !net->ipv4.sysctl_tcp_early_demux)
+		f->path.facts |= FACT_DEMUX_OFF;
 	f->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
 			 ack_class(tp, skb, !facts);
-	if (f->path.flags & PF_DATA &&
+	if (f->path.flags & (PF_DATA | PF_FIN) &&
 	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
 		f->path.flags |= PF_OOO;
 }
@@ -202,7 +212,8 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	if (sk->sk_lock.owned)
 		rx_from_backlog(skb, f);
 	/* SYN_SENT, CLOSE, LISTEN: no acknowledgement is looked at. */
-	if (tp && state != 2 && state != 7 && state != TCP_LISTEN)
+	if (tp && state != TCP_SYN_SENT && state != TCP_CLOSE &&
+	    state != TCP_LISTEN)
 		f->path.flags |= ack_class(tp, skb, false);
 	flight_mark(f, ST_RX_STATE, bpf_ktime_get_ns());
 	flight_unlock(at, key);

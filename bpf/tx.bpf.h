@@ -22,20 +22,29 @@ static __always_inline void tx_write(struct sock *sk)
 	w->origin_ns = bpf_ktime_get_ns();
 }
 
+/*
+ * Is this ACK the delayed ACK timer's?  It has just cleared its own bit.  With
+ * data out of order, it is the one that compresses SACKs.
+ */
+static __always_inline bool ack_was_late(struct tcp_sock *tp)
+{
+	__u8 pending = tp->inet_conn.icsk_ack.pending;
+
+	return pending & ICSK_ACK_SCHED && !(pending & ICSK_ACK_TIMER) &&
+	       !tp->out_of_order_queue.rb_node;
+}
+
 /* Who had this packet sent, and what it is; stage id of the origin. */
 static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 				       struct sock_work *w, __u32 bytes)
 {
-	__u8 pending = tp->inet_conn.icsk_ack.pending;
-
 	if (w->rx_key) {
 		w->facts |= bytes ? w->hold : 0;
 		return ST_TX_ACKED;
 	}
 	if (!sk->sk_lock.owned) {
 		if (!bytes) {
-			if (pending & ICSK_ACK_SCHED &&
-			    !(pending & ICSK_ACK_TIMER))
+			if (ack_was_late(tp))
 				w->facts |= FACT_ACK_TIMER;
 			return ST_TX_TIMER;
 		}
@@ -47,7 +56,7 @@ static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 	}
 	if (bytes)
 		return ST_TX_WRITE;
-	if (pending & ICSK_ACK_SCHED && !(pending & ICSK_ACK_TIMER))
+	if (ack_was_late(tp))
 		w->facts |= FACT_ACK_TIMER;
 	else if (!(w->flags & (PF_SYN | PF_FIN | PF_RST)))
 		w->facts |= FACT_ACK_WINDOW;
@@ -186,11 +195,19 @@ static __always_inline bool tx_unannounced(struct sock *sk)
 {
 	__u8 state = sk->__sk_common.skc_state;
 
-	if (!config.transmits || sk->__sk_common.skc_state == 12)
-		return true;	/* 12: TCP_NEW_SYN_RECV, a request */
+	if (!config.transmits || state == TCP_NEW_SYN_RECV)
+		return true;
 	/* The kernel's own socket for answers of no socket: never connects. */
-	return sk->sk_protocol != IPPROTO_TCP || state == 7 ||
+	return sk->sk_protocol != IPPROTO_TCP || state == TCP_CLOSE ||
 	       state == TCP_LISTEN;
+}
+
+/* Is this SYN-ACK another than the request's first? */
+static __always_inline bool synack_again(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_request_sock *req = (struct tcp_request_sock *)sk;
+
+	return BPF_CORE_READ(req, snt_synack) != skb->skb_mstamp_ns / 1000;
 }
 
 /* Followed already: from IP on, or a device above this one had it before. */
@@ -244,6 +261,9 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		f = flight_at(at);
 		tx_begin(f, skb, &h, bpf_ktime_get_ns());
 		f->sk = address(sk);
+		if (sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
+		    synack_again(sk, skb))
+			f->path.flags |= PF_RETRANS;
 	}
 	if (f->segments > 1 &&
 	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
@@ -297,9 +317,10 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 	if (at != NO_FLIGHT) {
 		f = flight_at(at);
 		f->path.reason = reason;
+		/* Of UDP, the copy of what is in one piece is not seen. */
 		if (end == END_CONSUMED && f->path.flags & PF_DATA)
-			end = f->path.flags & PF_COPIED ? END_DELIVERED :
-							  END_UNREAD;
+			end = f->path.flags & (PF_COPIED | PF_UDP) ?
+			      END_DELIVERED : END_UNREAD;
 		/* Refused before its acknowledgement was looked at? */
 		if (end == END_DROPPED && !reason_is_general(reason))
 			f->path.flags &= ~(PF_HPACK | PF_PUREACKS);

@@ -152,6 +152,10 @@ struct tcp_sock {
 	struct rb_root out_of_order_queue;
 };
 
+struct tcp_request_sock {
+	u64 snt_synack;
+};
+
 struct net_device {
 	int ifindex;
 	u64 features;
@@ -172,6 +176,7 @@ struct sk_buff {
 	unsigned char *head;
 	unsigned char *data;
 	unsigned int truesize;
+	u64 skb_mstamp_ns;
 };
 
 struct skb_shared_info {

@@ -219,10 +219,9 @@ static void set_config(struct session *s)
 static bool wanted(const struct session *s, size_t i)
 {
 	static const char *const coarse[] = {
-		"sk_filter_trim_cap", "tcp_rcv_established",
-		"tcp_rcv_state_process", "sock_def_readable",
-		"kfree_skb_partial", "tcp_sendmsg_locked",
-		"__tcp_transmit_skb", NULL
+		"tcp_add_backlog", "tcp_rcv_established",
+		"tcp_rcv_state_process", "kfree_skb_partial",
+		"tcp_sendmsg_locked", "__tcp_transmit_skb", NULL
 	};
 	const struct profile_hook *hook = &s->hooks[i];
 
@@ -235,6 +234,8 @@ static bool wanted(const struct session *s, size_t i)
 		return false;
 	if (is_event(hook))
 		return true;
+	if (!strcmp(hook->name, "sk_filter_trim_cap") && s->config.udp)
+		return !in_windows(s);
 	return !in_windows(s) &&
 	       (s->config.fine || listed(coarse, hook->name));
 }

@@ -40,8 +40,11 @@ int sums__paths(const struct sums *s, struct profile *p)
 			free(values);
 			return -ENOMEM;
 		}
-		for (cpu = 0; cpu < cpus; cpu++)
+		for (cpu = 0; cpu < cpus; cpu++) {
 			add_value(&path->sum, &values[cpu]);
+			p->ends[e->key.end & (PATHPROF_END_MAX - 1)] +=
+				values[cpu].packets;
+		}
 	}
 	free(values);
 	return 0;
@@ -92,7 +95,7 @@ int sums__flights(const struct sums *s, struct profile *p)
 void sums__counts(const struct sums *s, struct profile *p)
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
-	size_t n = PATHPROF_END_MAX + PATHPROF_COUNTER_MAX, i;
+	size_t n = PATHPROF_COUNTER_MAX, i;
 	uint64_t *values = calloc(cpus, n * sizeof(*values)), *v = values;
 	uint32_t zero = 0;
 
@@ -100,12 +103,9 @@ void sums__counts(const struct sums *s, struct profile *p)
 		return;
 	if (!bpf_map__lookup_elem(s->counts, &zero, sizeof(zero), values,
 				  cpus * n * sizeof(*values), 0)) {
-		for (cpu = 0; cpu < cpus; cpu++, v += n) {
-			for (i = 0; i < PATHPROF_END_MAX; i++)
-				p->ends[i] += v[i];
-			for (i = 0; i < PATHPROF_COUNTER_MAX; i++)
-				p->counters[i] += v[PATHPROF_END_MAX + i];
-		}
+		for (cpu = 0; cpu < cpus; cpu++, v += n)
+			for (i = 0; i < n; i++)
+				p->counters[i] += v[i];
 	}
 	free(values);
 }

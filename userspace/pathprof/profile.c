@@ -10,14 +10,20 @@
 #include "profile.h"
 
 static const struct {
-	uint8_t dir, kind;
+	uint8_t dir, kind, category;
 	uint16_t order;
 	const char *name, *hooks, *meaning;
 } stage_table[PATHPROF_STAGE_MAX] = {
-#define STAGE(id, sym, name, dir, order, kind, hooks, meaning) \
-	[id] = { DIR_##dir, KIND_##kind, order, name, hooks, meaning },
+#define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
+	[id] = { DIR_##dir, KIND_##kind, CAT_##cat, order, name, hooks, meaning },
 	PATHPROF_STAGES(STAGE)
 #undef STAGE
+};
+
+static const char *const category_names[PATHPROF_CATEGORY_MAX] = {
+#define CATEGORY(sym, name) [CAT_##sym] = name,
+	PATHPROF_CATEGORIES(CATEGORY)
+#undef CATEGORY
 };
 
 static const char *const end_names[PATHPROF_END_MAX] = {
@@ -165,6 +171,30 @@ struct profile_path *profile__path(struct profile *p,
 	memset(path, 0, sizeof(*path));
 	path->key = *key;
 	return path;
+}
+
+const char *category_name(unsigned int category)
+{
+	return category_names[category];
+}
+
+void profile__categories(const struct profile *p, uint64_t *ns)
+{
+	const struct profile_path *path;
+	uint8_t id;
+	size_t i;
+	int at;
+
+	memset(ns, 0, PATHPROF_CATEGORY_MAX * sizeof(*ns));
+	for (i = 0; i < p->npaths; i++) {
+		path = &p->paths[i];
+		for (at = 0; at < path->key.n && at < PATH_STAGES; at++) {
+			id = path->key.stages[at] & (PATHPROF_STAGE_MAX - 1);
+			/* Another build's stage is none of ours. */
+			ns[stage_table[id].name ? stage_table[id].category :
+			   CAT_OTHER] += path->sum.stage_ns[at];
+		}
+	}
 }
 
 void profile__totals(const struct profile *p, struct profile_totals *t)

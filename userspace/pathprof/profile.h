@@ -86,6 +86,7 @@ const char *fact_branch(unsigned int bit);
 const char *fact_meaning(unsigned int bit);
 const char *counter_name(unsigned int id);
 const char *counter_meaning(unsigned int id);
+const char *category_name(unsigned int category);
 const char *dir_name(unsigned int dir);
 const char *kind_name(unsigned int kind);
 bool counter_is_loss(unsigned int id);
@@ -96,6 +97,8 @@ void profile__free(struct profile *p);
 /* The entry of a path, added if new; NULL without memory. */
 struct profile_path *profile__path(struct profile *p,
 				   const struct path_key *key);
+/* Time by category of stage; PATHPROF_CATEGORY_MAX of them. */
+void profile__categories(const struct profile *p, uint64_t *ns);
 void profile__totals(const struct profile *p, struct profile_totals *t);
 /* new - old into out, which takes over nothing of either. */
 int profile__diff(const struct profile *new, const struct profile *old,

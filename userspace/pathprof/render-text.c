@@ -284,6 +284,29 @@ void render__head(FILE *f, const struct profile *p,
 	print_hooks(f, total, &all);
 }
 
+/* Work by category; waiting is apart. */
+static void print_categories(FILE *f, const struct profile *p)
+{
+	uint64_t ns[PATHPROF_CATEGORY_MAX], work = 0;
+	const char *comma = "";
+	int i;
+
+	profile__categories(p, ns);
+	for (i = 0; i < PATHPROF_CATEGORY_MAX; i++)
+		work += i == CAT_QUEUE ? 0 : ns[i];
+	if (!work)
+		return;
+	fprintf(f, "Work: ");
+	for (i = 0; i < PATHPROF_CATEGORY_MAX; i++) {
+		if (i == CAT_QUEUE)
+			continue;
+		fprintf(f, "%s%s %.1f %%", comma, category_name(i),
+			100.0 * ns[i] / work);
+		comma = ", ";
+	}
+	putc('\n', f);
+}
+
 void render__text(FILE *f, const struct profile *p,
 		  const struct profile *total,
 		  const struct render_options *options)
@@ -312,6 +335,7 @@ void render__text(FILE *f, const struct profile *p,
 	}
 	if (n < p->npaths)
 		fprintf(f, "(%zu rarer paths not shown)\n", p->npaths - n);
+	print_categories(f, p);
 	fprintf(f, "COST%%: share of all work time.  NS/PKT: mean work, "
 		"WAIT/PKT: mean time in\nqueues, in ns (K thousand, M "
 		"million).  Stages of a path are joined by \">\".\n");

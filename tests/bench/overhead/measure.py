@@ -47,6 +47,8 @@ ARMS = {
     "pathprof default": (["{pp}", "record", "-o", "{out}"], "fd"),
     "pathprof --sample 1": (["{pp}", "record", "--sample", "1", "-o",
                              "{out}"], "fd"),
+    "pathprof --fine": (["{pp}", "record", "--sample", "1", "--fine", "-o",
+                         "{out}"], "fd"),
     "pathprof detached": None,
     "bpftrace histogram": (["bpftrace", "-e", "BEGIN { printf(\"up\\n\"); }"
                             + LATENCY], "up"),
