@@ -12,8 +12,9 @@ exec 3>&1 # figures worth seeing even when all is well
 
 # Questions to a profile file: fields FILE EXPRESSION..., one answer a line,
 # with p the profile, a its account, n(words...) the packets of the paths that
-# have all these words (direction, end, flags, vFAMILY, @stage), and
-# n(..., k="segments") another sum.  One start of python answers them all.
+# have all these words (direction, end, flags, vFAMILY, @stage, fact NAME), and
+# n(..., k="segments") another sum; joined(True) those that TCP joined to
+# another one, joined(False) the backlog.  One start of python answers them all.
 fields() {
 	python3 -IS - "$@" <<'EOF'
 import json, sys
@@ -21,9 +22,13 @@ with open(sys.argv[1]) as f:
     p = json.load(f)
 names = {s["id"]: s["name"] for s in p["stages"]}
 words = [({x["direction"], x["end"], "v%d" % x["family"], *x["flags"],
-           *("@" + names[i] for i in x["stages"])}, x) for x in p["paths"]]
+           *("@" + names[i] for i in x["stages"]),
+           *("fact " + i for i in x["facts"])}, x) for x in p["paths"]]
 def n(*want, k="packets"):
     return sum(x[k] for have, x in words if have.issuperset(want))
+def joined(by_tcp):
+    return sum(x["packets"] for have, x in words if "joined" in have
+               and bool(have & {"@estab", "@state"}) == by_tcp)
 a = p["account"]
 for expression in sys.argv[2:]:
     answer = eval("(" + expression + ")")
@@ -78,13 +83,22 @@ matches_kernel() {
 	{ read -r missed && read -r line; } < <(fields "$1" \
 		'sum(h["missed"] for h in p["hooks"])' \
 		'n("rx", "fast", "data"), n("hpack"), n("pureack"),
-		n("tx", "retransmit", k="segments"), a["unaccounted"],
+		n("tx", "retransmit", k="segments"), n("rx", "ooo"),
+		joined(True), joined(False), n("fact delayed ack"),
+		n("rx") - n("rx", "merged"),
+		n("tx", k="segments") -
+		n("tx", "retransmit", "@transmit", k="segments"),
+		a["unaccounted"],
 		sum(a[i] for i in ("evicted", "stale", "no_slot", "map_full",
 			"abandoned", "sock_clash"))') || return
 	[ "$missed" -eq 0 ] || echo "# $missed calls missed" >&3
-	echo "# HPHits HPAcks PureAcks RetransSegs unaccounted lost: $line" >&3
+	echo "# HPHits HPAcks PureAcks RetransSegs OFOQueue RcvCoalesce" \
+		"BacklogCoalesce DelayedACKs InSegs OutSegs unaccounted" \
+		"lost: $line" >&3
 	within "$missed" "$line" "$(grew TcpExt:TCPHPHits TcpExt:TCPHPAcks \
-		TcpExt:TCPPureAcks Tcp:RetransSegs) 0 0"
+		TcpExt:TCPPureAcks Tcp:RetransSegs TcpExt:TCPOFOQueue \
+		TcpExt:TCPRcvCoalesce TcpExt:TCPBacklogCoalesce \
+		TcpExt:DelayedACKs Tcp:InSegs Tcp:OutSegs) 0 0"
 }
 
 # within N "A B ..." "A B ...": no pair differs by more than N.
@@ -119,7 +133,7 @@ some() {
 	is $# 0
 }
 
-no_programs() { ! bpftool prog | grep -qE 'name (tcp_v4_rcv|tcp_ack) '; }
+no_programs() { ! bpftool prog | grep -qE 'name (netif_receive_s|tcp_probe|tcp_add_backlog) '; }
 
 # ping_pong PORT COUNT ADDR ...: COUNT packets, each read before the next.
 ping_pong() {
@@ -149,7 +163,7 @@ over() {
 }
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 
-plan 11
+plan 16
 
 # Steps: list the stages, as root and as nobody.
 # Expected: at least 12 receive and 8 transmit stages are there.
@@ -297,5 +311,90 @@ case_interrupt() {
 	is "$(fields int.json 'n("rx", "data"), n("tx", "data")')" "7 7"
 }
 check "an interrupted recording by address is complete" case_interrupt
+
+# Steps: all hooks, on packets of both families; the verifier's work is in the
+# debug output.  Expected: none refused, all small, the ping-pong exact.
+case_fine() {
+	PATHPROF_DEBUG=1 "$PP" record --sample 1 --fine --udp --port 4026 \
+		-o fine.json -- bash -c "
+		$(declare -f ping_pong)
+		ping_pong 4026 5 127.0.0.1 4026 5 127.0.0.2" 2>debug || return
+	awk '/ instructions verified$/ { sub(":", "", $1); print $2, $1 }' \
+		debug | sort -n >verified
+	sed 's/^/# verified: /' verified | tail -3 >&3
+	more_than "$(wc -l <verified)" 35 programs || return
+	awk '$1 > 30000 { print "too many: " $0; bad = 1 } END { exit bad }' \
+		verified || return
+	is "$(fields fine.json 'n("rx", "data", "@queue"), n("tx", "data"),
+		sum(h["state"] == "failed" for h in p["hooks"])')" "10 10 0"
+}
+check "all hooks attach, and the verifier finds them small" case_fine
+
+# udp_pair COUNT: datagrams over loopback, each read before the next.
+udp_pair() {
+	python3 -IS - "$@" <<'EOF'
+import socket, sys
+a, b = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in "ab")
+b.bind(("127.0.0.1", 4027))
+for i in range(int(sys.argv[1])):
+    a.sendto(b"x" * 100, ("127.0.0.1", 4027))
+    b.recv(1000)
+EOF
+}
+
+# Steps: 12 datagrams, while TCP goes to another port.
+# Expected: 12 received, read, and 12 sent.
+case_udp() {
+	"$PP" record --sample 1 --udp --port 4027 -o udp.json -- bash -c "
+		$(declare -f ping_pong udp_pair)
+		ping_pong 4028 5 127.0.0.1; udp_pair 12" || return
+	is "$(fields udp.json 'n("rx", "udp", "delivered"), n("tx", "udp",
+		"sent"), n(), a["unaccounted"]')" "12 12 24 0"
+}
+check "UDP: 12 datagrams are 12 datagrams" case_udp
+
+# Steps: packets to two addresses, one of the prefix asked for, filtered by
+# direction, too; then by interface and by namespace.
+# Expected: only those.
+case_filters() {
+	"$PP" record --sample 1 --addr 127.3.0.0/16 --dir rx -o p.json -- \
+		bash -c "$(declare -f ping_pong)
+		ping_pong 4029 6 127.3.4.5 4029 9 127.4.4.5" || return
+	is "$(fields p.json 'n("rx", "data"), n("tx")')" "6 0" || return
+	"$PP" record --sample 1 --netns a -o ns.json -- bash -c "
+		$(declare -f ping_pong); ping_pong 4029 6 127.0.0.1" || return
+	is "$(fields ns.json 'n()')" 0 || return
+	"$PP" record --sample 1 --dev lo --dir rx -o dev.json -- bash -c "
+		$(declare -f ping_pong); ping_pong 4029 6 127.0.0.1" || return
+	is "$(fields dev.json 'n("rx", "data")')" 6
+}
+check "filters by prefix, direction, namespace and interface" case_filters
+
+# Steps: windows within a budget while a transfer runs, some thousand packets.
+# Expected: several windows, packets in both directions, a balanced account.
+case_windows() {
+	"$PP" record --budget 5 -o win.json -- ip netns exec a iperf3 \
+		-c 10.9.0.2 -t 4 || return
+	fields win.json 'p["counters"]["windows"], a' | sed 's/^/# /' >&3
+	is "$(fields win.json 'p["counters"]["windows"] > 2, n("rx") > 20,
+		n("tx") > 20, a["unaccounted"],
+		0 < p["open_ns"] < p["duration_ns"]')" \
+		"True True True 0 True" && "$PP" report win.json
+}
+check "sampling windows" case_windows
+
+# Steps: kill -9 while the hooks are attached.
+# Expected: no program is left, and no file.
+case_killed() {
+	local pid
+	rm -f ready && mkfifo ready
+	"$PP" record --sample 1 -o killed.json --ready-fd 9 9>ready &
+	pid=$!
+	read -r _ <ready
+	no_programs && return 1
+	kill -KILL $pid
+	wait_for 10 no_programs && is "$(ls killed.json* 2>/dev/null)" ""
+}
+check "killed, it leaves nothing" case_killed
 
 check "no BPF program stays behind" wait_for 10 no_programs

@@ -175,12 +175,35 @@ explained() {
 		'import json, sys; assert json.load(sys.stdin)["branches"]'
 }
 
+# first_fact FACTS-OF-SLOW FACTS-OF-FAST FIRST: of received data.
+first_fact() {
+	python3 -IS - "$KEPT" "$1" "$2" >facts.json <<'EOF'
+import json, sys
+with open(sys.argv[1]) as f:
+    p = json.load(f)
+for x in p["paths"]:
+    if x["direction"] == "rx" and "data" in x["flags"]:
+        x["facts"] = sys.argv[2 if "slow" in x["flags"] else 3].split(",")
+print(json.dumps(p).replace('[""]', "[]"))
+EOF
+	"$PP" explain --json facts.json | python3 -IS -c \
+		'import json, sys; b = json.load(sys.stdin)["branches"][0]
+assert b["branch"] == "prediction of data"
+got = b["facts"][0]["fact"]
+sys.exit(got != sys.argv[1] and "got " + got)' "$3"
+}
+separated() {
+	first_fact "timestamp,window change" timestamp "window change" &&
+		first_fact "prediction off,urgent" "" urgent &&
+		first_fact "prediction off" "" "prediction off"
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..25"
+echo "1..26"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "no such file" refuses none.json 'No such file'
@@ -210,6 +233,7 @@ check "a difference to itself is none" diffed
 check "exports have the same sums" exported
 check "control characters and markup are not passed on" hostile
 check "explain" explained
+check "the fact that separates the ways comes first" separated
 check "completion is valid bash" eval '"$PP" completion | bash -n'
 check "cut short anywhere" truncated
 check "a byte changed anywhere" flipped
