@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# pathprof explain: planted causes are named.  The cases are in explain.py.
+. "$(dirname "$0")/../lib.sh"
+
+stage_pathprof || exit
+plan 14
+modprobe tun || exit
+pair a b 1500
+export PP
+python_cases "$TOP/tests/guest/explain.py"
