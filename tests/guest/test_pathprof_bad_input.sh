@@ -25,7 +25,7 @@ record() { "$PP" record --addr 127.0.0.1 "$@"; }
 
 nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
 
-plan 19
+plan 24
 
 check "no command" refuses 2 'which command' "$PP"
 check "unknown command, nearest named" refuses 2 'did you mean record\?' \
@@ -39,6 +39,13 @@ check "--sample 1e30" refuses 2 'from 1 to' "$PP" record -o f --sample 1e30
 check "--sample x" refuses 2 '"x"' "$PP" top --sample x
 check "--port 65536" refuses 2 'to 65535' "$PP" top --port 65536
 check "--addr nowhere" refuses 2 'IPv4 or IPv6' "$PP" top --addr nowhere
+check "--addr with 33 bits" refuses 2 'address or prefix' "$PP" top \
+	--addr 10.0.0.0/33
+check "--sample and --budget" refuses 2 'not both' "$PP" top --sample 2 \
+	--budget 3
+check "--fine in windows" refuses 2 'needs --sample' "$PP" top --fine
+check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
+check "--dev that is not there" refuses 1 'no interface' "$PP" top --dev none
 check "record without a file" refuses 2 'Add -o FILE' "$PP" record
 check "no root" refuses 3 'needs root' nobody "$PP" top --once
 
