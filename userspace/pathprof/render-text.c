@@ -246,9 +246,9 @@ static void print_losses(FILE *f, const struct profile *p)
 void render__head(FILE *f, const struct profile *p,
 		  const struct profile *total)
 {
-	double seconds = p->duration_ns / 1e9;
+	double seconds = p->duration_ns / 1e9, open = p->open_ns / 1e9;
+	char a[8], clean[96], filter[80] = "", how[40];
 	struct profile_totals t, all;
-	char a[8], clean[96], filter[80] = "";
 	size_t at = 0;
 
 	profile__totals(p, &t);
@@ -258,11 +258,13 @@ void render__head(FILE *f, const struct profile *p,
 	if (*p->addr)
 		snprintf(filter + at, sizeof(filter) - at, "  addr %s",
 			 printable(p->addr, clean, sizeof(clean)));
-	fprintf(f, "pathprof  Linux %.24s  1 in %u packets%s  %.1f s  "
-		"%s sampled/s\n",
-		printable(p->release, clean, sizeof(clean)), p->sample,
-		filter, seconds, human(seconds > 0 ? t.packets / seconds : 0,
-				       a));
+	if (p->budget_ppm)
+		snprintf(how, sizeof(how), "windows, open %.2f", open);
+	else
+		snprintf(how, sizeof(how), "1 in %u packets", p->sample);
+	fprintf(f, "pathprof  Linux %.24s  %s%s  %.1f s  %s sampled/s\n",
+		printable(p->release, clean, sizeof(clean)), how, filter,
+		seconds, human(open > 0 ? t.packets / open : 0, a));
 	fprintf(f, "Account: %llu sampled = %llu done + %llu dropped + "
 		"%llu lost + %llu in flight",
 		(unsigned long long)total->counters[CN_SAMPLED],
