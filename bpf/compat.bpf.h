@@ -81,6 +81,17 @@ static __always_inline bool old_ack_is_slow(void)
 }
 
 /*
+ * From 6.7 on an ACK that is due while the backlog is emptied is sent when the
+ * socket is released (TCP_ACK_DEFERRED); it looks like one of the delayed ACK
+ * timer that had to wait for the owner.
+ */
+static __always_inline bool acks_deferred(void)
+{
+	return bpf_core_enum_value_exists(enum tsq_enum___deferred,
+					  TCP_ACK_DEFERRED);
+}
+
+/*
  * Is a drop's reason the general one?  What header checks refuse has its own
  * reason; what a closing connection has no use for, after its acknowledgement
  * was taken, has not.

@@ -56,7 +56,7 @@ static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 	}
 	if (bytes)
 		return ST_TX_WRITE;
-	if (ack_was_late(tp))
+	if (!acks_deferred() && ack_was_late(tp))
 		w->facts |= FACT_ACK_TIMER;
 	else if (!(w->flags & (PF_SYN | PF_FIN | PF_RST)))
 		w->facts |= FACT_ACK_WINDOW;

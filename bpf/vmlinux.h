@@ -37,6 +37,11 @@ enum {
 };
 
 /* The value is the running kernel's. */
+/* Since 6.7: compat.bpf.h asks whether the kernel has it. */
+enum tsq_enum___deferred {
+	TCP_ACK_DEFERRED = 1,
+};
+
 enum skb_drop_reason {
 	SKB_DROP_REASON_NOT_SPECIFIED = 2,
 };

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 stage_pathprof || exit
-plan 14
+plan 13
 modprobe tun || exit
 pair a b 1500
 export PP
