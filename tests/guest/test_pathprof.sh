@@ -31,16 +31,21 @@ for expression in sys.argv[2:]:
 EOF
 }
 
-# counters FILE NETNS...: kernel counters, summed over namespaces ("-": here).
+# at NETNS COMMAND...: "-" is here.
+at() {
+	if [ "$1" = - ]; then
+		"${@:2}"
+	else
+		ip netns exec "$@"
+	fi
+}
+
+# counters FILE NETNS...: kernel counters, summed over namespaces.
 counters() {
 	local ns out=$1
 	shift
 	for ns; do
-		if [ "$ns" = - ]; then
-			cat /proc/net/netstat /proc/net/snmp
-		else
-			ip netns exec "$ns" cat /proc/net/netstat /proc/net/snmp
-		fi
+		at "$ns" cat /proc/net/netstat /proc/net/snmp
 	done | awk '
 		/^(TcpExt|Tcp):/ {
 			if ($1 in head && head[$1] != "") {
@@ -131,6 +136,17 @@ EOF
 }
 
 listening() { ss -Hltn | grep -q ":$1 "; }
+# over NETNS...: no connection is left there that could still send: one whose
+# program has ended goes on, until what it sent last (a FIN, say) is known to
+# have arrived.  Time-wait only answers.
+over() {
+	local ns left
+	for ns; do
+		left=$(at "$ns" ss -Htan state connected exclude time-wait) ||
+			return
+		[ -z "$left" ] || return
+	done
+}
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 
 plan 11
@@ -166,16 +182,18 @@ case_loopback() {
 	iperf3 -s -1 -D
 	wait_for 20 listening 5201 || return
 	counters before -
-	"$PP" record -o lo.json -- iperf3 -c 127.0.0.1 -n 4M || return
-	wait_for 20 bash -c '! ss -Htn state established | grep -q :5201'
+	"$PP" record -o lo.json -- bash -c "
+		$(declare -f wait_for at over)
+		iperf3 -c 127.0.0.1 -n 4M && wait_for 60 over -" || return
 	counters after -
 	matches_kernel lo.json && more_than "$(grew TcpExt:TCPHPHits)" 0 HPHits
 }
 check "loopback: counts equal the kernel's" case_loopback
 
 # Steps: two namespaces; delay, loss and reordering on the way; transfers of
-# IPv4 and IPv6.  Expected: fast and slow paths, backlog, retransmissions and
-# reordering all occur, and all counts equal the kernel's.
+# IPv4 and IPv6; the recording goes on until both ends have closed.
+# Expected: fast and slow paths, backlog, retransmissions and reordering all
+# occur, and all counts equal the kernel's.
 case_veth() {
 	pair a b 1500
 	tc -n a qdisc add dev va root netem delay 2ms loss 5% \
@@ -184,9 +202,11 @@ case_veth() {
 	defer 'kill $(cat "$TMP/server")'
 	wait_for 20 in_ns_listening b 5201 || return
 	counters before - a b
-	"$PP" record -o veth.json -- bash -c '
+	"$PP" record -o veth.json -- bash -c "
+		$(declare -f wait_for at over)
 		ip netns exec a iperf3 -c 10.9.0.2 -n 2M &&
-		ip netns exec a iperf3 -c fd09::2 -n 1M' || return
+		ip netns exec a iperf3 -c fd09::2 -n 1M &&
+		wait_for 60 over a b" || return
 	counters after - a b
 	matches_kernel veth.json || return
 	some veth.json '"rx","fast","data","v4"' '"rx","slow","data","v4"' \
@@ -210,8 +230,10 @@ case_gro() {
 	ip netns exec a ethtool -K va tso off gso off || return
 	ip netns exec b ethtool -K vb gro on || return
 	counters before - a b
-	"$PP" record -o gro.json -- ip netns exec a iperf3 -c 10.9.0.2 \
-		-n 2M || return
+	"$PP" record -o gro.json -- bash -c "
+		$(declare -f wait_for at over)
+		ip netns exec a iperf3 -c 10.9.0.2 -n 2M &&
+		wait_for 60 over a b" || return
 	counters after - a b
 	matches_kernel gro.json || return
 	some gro.json '"merged"' '"rx","gro","data"'
