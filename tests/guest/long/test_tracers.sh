@@ -32,11 +32,13 @@ tracepoint:mssfrac:window /args->sport == 5410 && args->offer > 0/ {
 	}
 }
 attach_perf() {
-	perf record -q -a -m 1024 -e mssfrac:align -e mssfrac:window \
-		-o "$TMP/perf.data" -- sleep 1000 >"$TMP/perf" 2>&1 &
+	perf record -q -a -B -N --synth=no -m 1024 -e mssfrac:align \
+		-e mssfrac:window -o "$TMP/perf.data" -- sleep 1000 \
+		>"$TMP/perf" 2>&1 &
 	pids+=($!)
-	# It starts its command once the events are enabled.
-	wait_for 200 pgrep -P "${pids[1]}" sleep || {
+	# It starts its command once the events are enabled.  (What it would
+	# learn of every process and module first takes it minutes here.)
+	wait_for 400 pgrep -P "${pids[1]}" sleep || {
 		cat "$TMP/perf"
 		return 1
 	}
