@@ -381,38 +381,46 @@ static struct result receive(int listener, struct shared *shared)
 	return res;
 }
 
-/* CPU time of both ends, start and end of the processes included; us. */
-static uint64_t cpu_time(void)
+/*
+ * CPU time of one end, start and end of its process included; ns.  The receiver
+ * is this process, the sender its child.
+ */
+static unsigned long long cpu_time(int who)
 {
-	struct rusage usage[2];
-	uint64_t us = 0;
-	int i;
+	struct rusage usage;
 
-	getrusage(RUSAGE_SELF, &usage[0]);
-	getrusage(RUSAGE_CHILDREN, &usage[1]);
-	for (i = 0; i < 2; i++)
-		us += usage[i].ru_utime.tv_usec + usage[i].ru_stime.tv_usec +
-		      (usage[i].ru_utime.tv_sec + usage[i].ru_stime.tv_sec) *
-		      1000000ULL;
-	return us;
+	getrusage(who, &usage);
+	return (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec +
+		(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000ULL) *
+	       1000;
 }
 
 static void print_result(const struct result *res,
 			 const struct tcp_info *sender)
 {
+	unsigned long long receiver_ns = cpu_time(RUSAGE_SELF);
+	unsigned long long sender_ns = cpu_time(RUSAGE_CHILDREN);
+
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
 	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
-	       "\"cpu_ns\": %llu, "
+	       "\"cpu_ns\": %llu, \"cpu_sender_ns\": %llu, "
+	       "\"cpu_receiver_ns\": %llu, "
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
-	       "\"retransmits\": %u}\n",
+	       "\"retransmits\": %u, \"received\": %llu, "
+	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
+	       "\"rtt_us\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
-	       (unsigned long long)cpu_time() * 1000, sender->tcpi_snd_mss,
+	       sender_ns + receiver_ns, sender_ns, receiver_ns,
+	       sender->tcpi_snd_mss,
 	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
-	       sender->tcpi_total_retrans);
+	       sender->tcpi_total_retrans,
+	       (unsigned long long)res->info.tcpi_bytes_received,
+	       (unsigned long long)sender->tcpi_bytes_retrans,
+	       sender->tcpi_data_segs_out, sender->tcpi_rtt);
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }

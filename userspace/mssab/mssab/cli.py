@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import __version__, arm, experiment, results, system
+from . import __version__, arm, design, experiment, results, system
 from .errors import MssabError, UsageError
 
 
@@ -21,6 +21,34 @@ def progress(text: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run an experiment file: a grid of cells, or a design with a verdict."""
+    source = experiment.read(args.experiment)
+    if not design.is_design(source):
+        for option, given in (("-o", args.output),
+                              ("--no-report", args.no_report)):
+            if given:
+                raise UsageError(f"{option} is for experiments with [design]; "
+                                 "a grid's results go to --json FILE")
+        return run_grid(args)
+    for option, given in (("--only", args.only), ("--json", args.json)):
+        if given:
+            raise UsageError(f"{option} is for grids; an experiment with "
+                             "[design] has one cell, and its results go to "
+                             "-o DIR")
+    from . import cmd_experiment  # numpy and scipy take their time
+    return cmd_experiment.run(args, source)
+
+
+def run_aa(args: argparse.Namespace) -> int:
+    """Only the A/A part of an experiment."""
+    source = experiment.read(args.experiment)
+    if not design.is_design(source):
+        raise UsageError(f"{args.experiment}: no [design]: a grid has no A/A")
+    from . import cmd_experiment
+    return cmd_experiment.run(args, source)
+
+
+def run_grid(args: argparse.Namespace) -> int:
     """Run every cell with the first arm and the second, print the table."""
     plan = experiment.load(args.experiment)
     try:
@@ -142,6 +170,15 @@ def setting(key: str) -> Callable[[str], int]:
     return check
 
 
+def output(cmd: argparse.ArgumentParser) -> None:
+    """Where an experiment's results go."""
+    cmd.add_argument("-o", "--output", type=Path, metavar="DIR",
+                     help="results of an experiment with [design]; default "
+                     "mssab-results/NAME")
+    cmd.add_argument("--no-report", action="store_true",
+                     help="leave report.html to mssab report")
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mssab", description="A/B experiments on TCP windows.",
@@ -157,8 +194,16 @@ def parser() -> argparse.ArgumentParser:
     cmd.add_argument("--json", type=Path, metavar="FILE",
                      help="raw and derived figures; - for stdout")
     cmd.add_argument("--resume", action="store_true",
-                     help="keep the cells that --json FILE already holds")
+                     help="go on with the results that are there")
+    output(cmd)
     cmd.set_defaults(run=run)
+    cmd = commands.add_parser(
+        "aa", help="only compare the first arm with itself")
+    cmd.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    cmd.add_argument("--resume", action="store_true",
+                     help="go on with the results that are there")
+    output(cmd)
+    cmd.set_defaults(run=run_aa, only_aa=True)
     cmd = commands.add_parser(
         "arm", help="tell the arm of a connection",
         description="Print the arm, treated or stock, and the slot (0..99) "
@@ -183,3 +228,7 @@ def main() -> int:
     except (MssabError, OSError) as error:
         print(f"mssab: {error}", file=sys.stderr)
         return getattr(error, "status", 1)
+    except KeyboardInterrupt:
+        print("mssab: interrupted; --resume goes on from here",
+              file=sys.stderr)
+        return 130

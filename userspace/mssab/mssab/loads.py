@@ -135,3 +135,28 @@ def run(cell: Cell, sender: str, receiver: str,
     """Run the cell's load between two namespaces."""
     load = _iperf3 if cell.load == "iperf3" else _mssab_load
     return load(cell, sender, receiver, address)
+
+
+def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
+    """A command that prints one JSON object: its own load, its own figures."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S,
+                              env=os.environ | env)
+    except OSError as error:
+        raise MssabError(f"{argv[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise MssabError(f"{argv[0]}: no end after {LIMIT_S} s") from error
+    if done.returncode:
+        why = (done.stderr or done.stdout).strip()
+        raise MssabError(f"{' '.join(argv)}: status {done.returncode}: {why}")
+    try:
+        said = json.loads(done.stdout)
+    except ValueError as error:
+        raise MssabError(f"{argv[0]}: its output is no JSON object: "
+                         f"{error}") from error
+    if not isinstance(said, dict) or not all(
+            type(value) in (int, float, str) for value in said.values()):
+        raise MssabError(f"{argv[0]}: its output is no JSON object of numbers "
+                         "and strings")
+    return said

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-#: Fewer pairs carry no claim.
-MIN_PAIRS = 8
+from .verdicts import EQUIVALENT, IMPROVED, INCONCLUSIVE, MIN_PAIRS, REGRESSED
+
 #: Up to so many pairs all subsets are looked at, beyond it a draw of them.
 EXACT_PAIRS = 16
 DRAWN = 20_000
@@ -34,9 +34,6 @@ SAME = 1e-9
 #: A split of connections less likely than this is not the one that was asked
 #: for (Fabijan et al., KDD 2019, use the same).
 RATIO_P = 0.0005
-
-IMPROVED, REGRESSED = "improved", "regressed"
-EQUIVALENT, INCONCLUSIVE = "equivalent", "inconclusive"
 
 
 # --- The sign-flip test, and its interval -----------------------------------
