@@ -222,7 +222,7 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         "estimand": "total effect: the whole path changes its arm from block "
                     "to block",
         "verdict": verdicts.INCONCLUSIVE, "why": "", "keep": False,
-        "finished": False, "looks": [], "metrics": {}, "notes": [],
+        "finished": False, "only_aa": only_aa, "looks": [], "metrics": {}, "notes": [],
         "void": voids(plan, records)}
     if plan.aa_pairs:
         aa = out["aa"] = judge_aa(plan, records)

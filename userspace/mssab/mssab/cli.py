@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, arm, design, experiment, results, system
-from .errors import MssabError, UsageError
+from .errors import MssabError, NotSupported, UsageError
 
 
 def progress(text: str) -> None:
@@ -35,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{option} is for grids; an experiment with "
                              "[design] has one cell, and its results go to "
                              "-o DIR")
-    from . import cmd_experiment  # numpy and scipy take their time
-    return cmd_experiment.run(args, source)
+    return later("cmd_experiment")(args)
 
 
 def run_aa(args: argparse.Namespace) -> int:
@@ -44,8 +44,7 @@ def run_aa(args: argparse.Namespace) -> int:
     source = experiment.read(args.experiment)
     if not design.is_design(source):
         raise UsageError(f"{args.experiment}: no [design]: a grid has no A/A")
-    from . import cmd_experiment
-    return cmd_experiment.run(args, source)
+    return later("cmd_experiment")(args)
 
 
 def run_grid(args: argparse.Namespace) -> int:
@@ -170,6 +169,20 @@ def setting(key: str) -> Callable[[str], int]:
     return check
 
 
+def later(module: str) -> Callable[[argparse.Namespace], int]:
+    """A command by its module's name: numpy, scipy and matplotlib take their
+    time, and are not there where only grids are run."""
+    def run_it(args: argparse.Namespace) -> int:
+        try:
+            command = importlib.import_module(f"mssab.{module}")
+        except ModuleNotFoundError as error:
+            raise NotSupported(f"no Python module {error.name}; run "
+                               "scripts/setup ab") from error
+        status: int = command.run(args)
+        return status
+    return run_it
+
+
 def output(cmd: argparse.ArgumentParser) -> None:
     """Where an experiment's results go."""
     cmd.add_argument("-o", "--output", type=Path, metavar="DIR",
@@ -204,6 +217,20 @@ def parser() -> argparse.ArgumentParser:
                      help="go on with the results that are there")
     output(cmd)
     cmd.set_defaults(run=run_aa, only_aa=True)
+    cmd = commands.add_parser("report", help="show results, make the page")
+    cmd.add_argument("directory", type=Path, metavar="DIR")
+    cmd.add_argument("--json", action="store_true",
+                     help="result.json on stdout, no page")
+    cmd.set_defaults(run=later("cmd_report"))
+    cmd = commands.add_parser("compare", help="compare two results")
+    cmd.add_argument("one", type=Path, metavar="A")
+    cmd.add_argument("other", type=Path, metavar="B")
+    cmd.set_defaults(run=later("cmd_compare"))
+    cmd = commands.add_parser("list", help="list results")
+    cmd.add_argument("directory", type=Path, metavar="DIR", nargs="?",
+                     default=Path("mssab-results"),
+                     help="folder to look below; default mssab-results")
+    cmd.set_defaults(run=later("cmd_list"))
     cmd = commands.add_parser(
         "arm", help="tell the arm of a connection",
         description="Print the arm, treated or stock, and the slot (0..99) "

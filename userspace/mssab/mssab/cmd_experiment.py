@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import __version__, analysis, bench, campaign, design, journal, \
-    system, text
+from . import __version__, analysis, bench, campaign, design, experiment, \
+    journal, system, text
 from .errors import UsageError
 
 DEFAULT = Path("mssab-results")
@@ -87,8 +87,9 @@ def _terminate(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def run(args: argparse.Namespace, source: str) -> int:
+def run(args: argparse.Namespace) -> int:
     """The whole experiment, or its A/A part."""
+    source = experiment.read(args.experiment)
     plan = design.parse(args.experiment, source)
     only_aa = getattr(args, "only_aa", False)
     if only_aa and not plan.aa_pairs:

@@ -48,6 +48,6 @@ def line_of(text: str, path: Sequence[str]) -> int:
                                  line):
                     break
                 common += 1
-        if common > best and common >= len(names):
+        if common > best and common >= min(len(names), len(wanted)):
             best, at = common, number
     return at

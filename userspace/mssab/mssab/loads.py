@@ -137,6 +137,10 @@ def run(cell: Cell, sender: str, receiver: str,
     return load(cell, sender, receiver, address)
 
 
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
 def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
     """A command that prints one JSON object: its own load, its own figures."""
     try:
@@ -151,7 +155,7 @@ def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
         why = (done.stderr or done.stdout).strip()
         raise MssabError(f"{' '.join(argv)}: status {done.returncode}: {why}")
     try:
-        said = json.loads(done.stdout)
+        said = json.loads(done.stdout, parse_constant=_no_number)
     except ValueError as error:
         raise MssabError(f"{argv[0]}: its output is no JSON object: "
                          f"{error}") from error

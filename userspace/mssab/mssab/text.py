@@ -26,6 +26,7 @@ def signed(value: float | None, digits: int = 1) -> str:
     """+1.2; more digits where they would all be 0."""
     if value is None:
         return "?"
+    value += 0.0  # no -0.0
     if value and abs(value) < 10**-digits:
         digits = min(6, math.ceil(-math.log10(abs(value))) + 1)
     return f"{value:+.{digits}f}"
@@ -48,7 +49,7 @@ def percent_of(level: float) -> str:
 
 def headline(result: Result) -> str:
     """One sentence, the verdict first."""
-    word = result["verdict"].upper()
+    word = ("A/A: " if result["only_aa"] else "") + result["verdict"].upper()
     told = []
     for name in result["primary"]:
         metric = result["metrics"].get(name)
@@ -61,6 +62,10 @@ def headline(result: Result) -> str:
 
 def advice(result: Result) -> str:
     """What to do with it."""
+    if result["only_aa"] and not result["why"]:
+        return "The bench finds no difference where there is none." \
+            if result["verdict"] == "equivalent" else \
+            "The bench is noisy; see the pairs needed."
     if not result["finished"]:
         return "Not finished: --resume goes on."
     harmed = [name for name in result["guardrails"]
