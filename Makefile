@@ -65,7 +65,7 @@ demo:				## show it all in a guest running KERNEL=
 	@scripts/demo --kernel $(KERNEL)
 
 check:				## run all tests on Debian 12's kernels
-	@scripts/setup build guest $(TESTED) check
+	@scripts/setup build guest $(TESTED) check ab
 	@tests/run
 
 check-debug:			## module tests and stress on a debug kernel
@@ -74,11 +74,11 @@ check-debug:			## module tests and stress on a debug kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
 check-all:			## the same on every kernel of KERNELS, and DKMS
-	@scripts/setup build guest $(ALL) check roots
+	@scripts/setup build guest $(ALL) check ab roots
 	@tests/run --all
 
 check-unit:			## run the tests that need no guest
-	@scripts/setup build check
+	@scripts/setup build check ab
 	@tests/run --only '^(lint|unit)/'
 
 PACKETDRILL ?= PACKETDRILL-is-not-set
