@@ -396,7 +396,7 @@ static unsigned long long cpu_time(int who)
 }
 
 static void print_result(const struct result *res,
-			 const struct tcp_info *sender)
+			 const struct tcp_info *sender, uint64_t began)
 {
 	unsigned long long receiver_ns = cpu_time(RUSAGE_SELF);
 	unsigned long long sender_ns = cpu_time(RUSAGE_CHILDREN);
@@ -405,7 +405,7 @@ static void print_result(const struct result *res,
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
 	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
 	       "\"cpu_ns\": %llu, \"cpu_sender_ns\": %llu, "
-	       "\"cpu_receiver_ns\": %llu, "
+	       "\"cpu_receiver_ns\": %llu, \"wall_ns\": %llu, "
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u, \"received\": %llu, "
 	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
@@ -415,7 +415,7 @@ static void print_result(const struct result *res,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
 	       sender_ns + receiver_ns, sender_ns, receiver_ns,
-	       sender->tcpi_snd_mss,
+	       (unsigned long long)(now() - began), sender->tcpi_snd_mss,
 	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
 	       sender->tcpi_total_retrans,
 	       (unsigned long long)res->info.tcpi_bytes_received,
@@ -543,6 +543,7 @@ int main(int argc, char **argv)
 {
 	struct shared *shared;
 	struct result res;
+	uint64_t began = now();
 	int listener;
 	pid_t sender;
 
@@ -574,6 +575,6 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	while (waitpid(sender, NULL, 0) < 0 && errno == EINTR)
 		;
-	print_result(&res, &shared->info);
+	print_result(&res, &shared->info, began);
 	return 0;
 }

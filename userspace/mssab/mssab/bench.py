@@ -3,6 +3,7 @@
 campaign calls, with what the host did meanwhile."""
 from __future__ import annotations
 
+import math
 import resource
 import shutil
 import subprocess
@@ -63,7 +64,7 @@ class Bench:
             "elapsed_s": elapsed, "cpu_s": used,
             # One tick may be of a moment before.
             "stolen_percent": 100 * max(stolen - 1, 0) / max(ticks, 1),
-            "generator_percent": 100 * _generator(raw) / max(elapsed, 1e-9)}
+            "generator_percent": _generator(raw)}
         return raw
 
     def _load(self, arm: Arm, seed: int) -> dict[str, Any]:
@@ -90,8 +91,9 @@ def _children() -> float:
 
 
 def _generator(raw: dict[str, Any]) -> float:
-    """CPU seconds of the busier end of the load, where it is told."""
-    return max(raw.get("cpu_sender_ns", 0), raw.get("cpu_receiver_ns", 0)) / 1e9
+    """Of a CPU, what the busier end of the load used, where that is told; %."""
+    used = max(raw.get("cpu_sender_ns", 0), raw.get("cpu_receiver_ns", 0))
+    return float(100 * used / raw.get("wall_ns", math.inf))
 
 
 def tools() -> dict[str, str]:

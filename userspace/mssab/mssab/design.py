@@ -56,6 +56,8 @@ SYSCTL_KEYS = ("sysctl", "sysctl_sender", "sysctl_receiver")
 #: What belongs to the whole experiment, not to an arm.
 NOT_OF_AN_ARM = ("load", "seed", "repeat", "link", "ipv6", "warmup_ms",
                  "measure_ms", "warmup_rounds", "measure_rounds")
+#: Nuisance seeds: the last starts a third of a second later than the first.
+NUISANCES = 1000
 SYSCTL = re.compile(r"net(\.[a-zA-Z0-9_-]+)+")
 
 
@@ -117,8 +119,11 @@ def draw(plan: Plan, phase: str, pair: int, attempt: int) -> Draw:
     """The same for the same seed, on any machine, whatever came before."""
     rng = random.Random(f"{plan.seed}/{phase}/{pair}/{attempt}")
     first = rng.getrandbits(1)
-    nuisance = random.Random(f"{plan.seed}/{phase}/{pair}").randrange(1, 10000)
-    return Draw((first, 1 - first), nuisance if plan.nuisance else 0)
+    # No two of a thousand pairs share one.
+    of_phase = random.Random(f"{plan.seed}/{phase}")
+    seeds = of_phase.sample(range(1, NUISANCES + 1), NUISANCES)
+    return Draw((first, 1 - first),
+                seeds[pair % NUISANCES] if plan.nuisance else 0)
 
 
 class _Reader:
