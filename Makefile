@@ -93,6 +93,12 @@ shell:				## a shell in a guest running KERNEL=
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/guest --kernel $(KERNEL) --shell
 
+FILE ?= experiments/window-26k.toml
+experiment:			## run the experiment FILE= in a guest, to a verdict
+	@scripts/setup build guest $(KERNEL) ab
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/experiment $(KERNEL) $(FILE)
+
 bench-window:			## measure the window grid, report it (resumes)
 	@scripts/setup build guest $(KERNEL) plot
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
@@ -148,7 +154,8 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab pattern docs tools demo check \
-	check-all check-debug check-packetdrill check-unit shell bench-window \
+	check-all check-debug check-packetdrill check-unit shell experiment \
+	bench-window \
 	bench-window-iperf3 bench-cost bench-overhead bench-programs \
 	bench-payload load \
 	unload dkms undkms install uninstall clean help

@@ -28,6 +28,7 @@ class Bench:
             system.check_machine(bool(self.plan.module_keys))
             system.sweep()
             self._lab.__enter__()
+            system.fix_addresses()
             self._rehearse()
         return self
 

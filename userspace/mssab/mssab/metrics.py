@@ -63,15 +63,15 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], float]]] = {
     "rtt": (Metric("rtt", "us", "lower"), lambda raw: raw["rtt_us"]),
     "cpu": (Metric("cpu", "ns/byte", "lower"),
             lambda raw: raw["cpu_ns"] / raw["received"]),
-    "retransmits": (Metric("retransmits", "per 1000 segments", "lower",
+    "retransmits": (Metric("retransmits", "per 1000", "lower",
                            "linear", 1.0),
                     lambda raw: 1000 * raw["retransmits"]
                     / max(raw["sent_segments"], 1)),
     "segments": (Metric("segments", "per MB", "lower"),
                  lambda raw: 1e6 * raw["segments"] / raw["received"]),
-    "softirqs": (Metric("softirqs", "per 1000 segments", "lower"),
-                 lambda raw: 1000 * max(raw["softirqs"], 1)
-                 / max(raw["segments"], 1)),
+    "softirqs": (Metric("softirqs", "per MB", "lower"),
+                 lambda raw: 1e6 * max(raw["softirqs"], 1)
+                 / raw["received"]),
 }
 
 

@@ -28,6 +28,7 @@ SENDER, RECEIVER = "mssab-tx", "mssab-rx"
 #: Two, of which connect() takes the even one.
 SOURCE_PORTS = "40000 40001"
 CLONE_NEWNET = 0x40000000
+ADDR_NO_RANDOMIZE = 0x0040000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -310,6 +311,12 @@ def alone() -> Iterator[None]:
             raise MssabError("another mssab runs on this machine; wait for "
                              "it to end") from error
         yield
+
+
+def fix_addresses() -> None:
+    """No random addresses in what is started from now on: where a program's
+    pages lie decides how many instructions it takes to touch them."""
+    _LIBC.personality(ADDR_NO_RANDOMIZE)
 
 
 def cpu_times() -> tuple[int, int]:
