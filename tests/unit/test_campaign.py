@@ -43,7 +43,7 @@ class Load:
         self.gain, self.noise, self.latency = gain, noise, latency
         self.seed, self.extra, self.calls = seed, extra or {}, []
 
-    def __call__(self, arm, seed):
+    def __call__(self, arm, seed, share=0):
         self.calls.append((arm.name, seed))
         # Whichever call it is: what counts is block, arm and try.
         tries = self.calls.count((arm.name, seed))
@@ -127,7 +127,7 @@ def test_a_drifting_bench_fails_aa(tmp_path):
     load = Load(noise=0.001)
     the_plan = plan()
 
-    def unfair(arm, seed):
+    def unfair(arm, seed, _):
         raw = load(arm, seed)
         pair, place = divmod(len(load.calls) - 1, 2)
         side = design.draw(the_plan, "aa", pair, 0).order[place]
@@ -241,9 +241,9 @@ def test_a_pair_shares_its_seed_and_pairs_do_not(tmp_path):
 class Fixed(Load):
     """The same figure for the same block, whoever asks how often."""
 
-    def __call__(self, arm, seed):
+    def __call__(self, arm, seed, share=0):
         self.calls.clear()
-        return super().__call__(arm, seed)
+        return super().__call__(arm, seed, share)
 
 
 def killed(tmp_path, the_plan, where):

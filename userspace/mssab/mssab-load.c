@@ -299,6 +299,7 @@ struct result {
 	double bytes_per_s;
 	struct tcp_info info;
 	int window_clamp, rcvbuf;
+	int peer_port;
 };
 
 /* @n bytes came; answer each whole request. */
@@ -316,15 +317,19 @@ static struct result receive(int listener, struct shared *shared)
 {
 	struct linger reset = { .l_onoff = 1 };
 	struct line reads = {};
+	struct sockaddr_storage peer = {};
 	struct result res = {};
 	uint64_t start, t, from = 0;
 	socklen_t len;
 	ssize_t n;
 	int fd;
 
-	fd = accept(listener, NULL, NULL);
+	len = sizeof(peer);
+	fd = accept(listener, (struct sockaddr *)&peer, &len);
 	if (fd < 0)
 		err(1, "accept");
+	/* At the same place in both families. */
+	res.peer_port = ntohs(((struct sockaddr_in *)&peer)->sin_port);
 	if (opt.rcvbuf && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &opt.rcvbuf,
 				     sizeof(opt.rcvbuf)))
 		err(1, "SO_RCVBUF %d", opt.rcvbuf);
@@ -409,7 +414,7 @@ static void print_result(const struct result *res,
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u, \"received\": %llu, "
 	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
-	       "\"rtt_us\": %u}\n",
+	       "\"rtt_us\": %u, \"sender_port\": %d}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
@@ -420,7 +425,7 @@ static void print_result(const struct result *res,
 	       sender->tcpi_total_retrans,
 	       (unsigned long long)res->info.tcpi_bytes_received,
 	       (unsigned long long)sender->tcpi_bytes_retrans,
-	       sender->tcpi_data_segs_out, sender->tcpi_rtt);
+	       sender->tcpi_data_segs_out, sender->tcpi_rtt, res->peer_port);
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from . import stats, verdicts
-from .design import Plan
+from . import connections, stats, verdicts
+from .design import BLOCK, CONNECTION, Plan
 from .metrics import Metric
 
 Record = dict[str, Any]
@@ -21,6 +21,12 @@ AA, AB = "aa", "ab"
 AA_LEVEL = 0.01
 #: Blocks void in one arm more than in the other, by chance once in a hundred.
 VOID_LEVEL = 0.01
+
+
+ESTIMANDS = {
+    BLOCK: "total effect: the whole path changes its arm from block to block",
+    CONNECTION: "effect on a connection among others, which have the other arm "
+                "or the same"}
 
 
 def attempts(records: Iterable[Record], phase: str) \
@@ -35,31 +41,43 @@ def attempts(records: Iterable[Record], phase: str) \
 
 
 def complete(blocks: list[Record]) -> bool:
-    """Both sides, neither void, and one after the other."""
-    return len(blocks) == 2 and not any(b["void"] for b in blocks) \
-        and len({b["side"] for b in blocks}) == 2 \
+    """All blocks of a pair, none void, and one after the other."""
+    count = blocks[0]["of"]
+    return len(blocks) == count and not any(b["void"] for b in blocks) \
+        and len({b["side"] for b in blocks}) == count \
         and len({b["session"] for b in blocks}) == 1
 
 
 def pairs(records: Iterable[Record], phase: str) \
-        -> list[tuple[Record, Record]]:
+        -> list[tuple[Record, ...]]:
     """The pairs that count, (stock, treated), in order: of each the first
     complete attempt."""
     out = []
     for _, tries in sorted(attempts(records, phase).items()):
         for _, blocks in sorted(tries.items()):
             if complete(blocks):
-                stock, treated = sorted(blocks, key=lambda b: b["side"])
-                out.append((stock, treated))
+                out.append(tuple(sorted(blocks, key=lambda b: b["side"])))
                 break
     return out
 
 
-def differences(counted: list[tuple[Record, Record]],
+def differences(counted: list[tuple[Record, ...]],
                 metric: Metric) -> list[float]:
-    return [metric.difference(stock["values"][metric.name],
-                              treated["values"][metric.name])
-            for stock, treated in counted]
+    """One of each pair, positive where treated is better."""
+    return [metric.difference(*figures) for figures in
+            zip(*sides(counted, metric.name))]
+
+
+def sides(counted: list[tuple[Record, ...]], name: str) -> list[list[float]]:
+    """The figures of stock and of treated, pair by pair.  With arms per
+    connection both are of one block, that of the share told."""
+    if not counted or not counted[0][0]["share"]:
+        return [[pair[side]["values"][name] for pair in counted]
+                for side in (0, 1)]
+    blocks = [min(pair, key=lambda b: abs(b["share"] - 50))["values"]
+              for pair in counted]
+    return [[math.exp(block[side]) for block in blocks]
+            for side in ("stock", "treated")]
 
 
 def _shown(metric: Metric, found: stats.Finding) -> dict[str, Any]:
@@ -93,19 +111,18 @@ def _arm_figures(values: list[float]) -> dict[str, float]:
 
 
 def _metric(names: tuple[str, str], metric: Metric,
-            counted: list[tuple[Record, Record]],
+            counted: list[tuple[Record, ...]],
             rule: stats.Rule) -> dict[str, Any]:
     found = stats.finding(differences(counted, metric), rule)
-    sides = [[pair[side]["values"][metric.name] for pair in counted]
-             for side in (0, 1)]
     return {"unit": metric.unit, "better": metric.better,
             "scale": metric.scale, "margin": metric.margin,
             **_shown(metric, found),
             "arms": {name: _arm_figures(values)
-                     for name, values in zip(names, sides)}}
+                     for name, values in
+                     zip(names, sides(counted, metric.name))}}
 
 
-def judge_metrics(plan: Plan, counted: list[tuple[Record, Record]],
+def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
                   level: float, level_equivalent: float) \
         -> dict[str, dict[str, Any]]:
     """Every metric at one look; Holm over the primary ones.  A guardrail is
@@ -199,7 +216,7 @@ def voids(plan: Plan, records: list[Record]) -> dict[str, Any]:
     one, other = total.values()
     p = stats.sample_ratio_p(one, one + other, 0.5) if one + other else 1.0
     return {"arms": arms, "interrupted_pairs": interrupted, "p": p,
-            "uneven": p < VOID_LEVEL}
+            "uneven": p < VOID_LEVEL and plan.assign == BLOCK}
 
 
 def looks_of(plan: Plan) -> list[tuple[int, float, float]]:
@@ -219,8 +236,7 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         "arms": [arm.name for arm in plan.arms],
         "primary": [m.name for m in plan.primary],
         "guardrails": [m.name for m in plan.guardrails],
-        "estimand": "total effect: the whole path changes its arm from block "
-                    "to block",
+        "estimand": ESTIMANDS[plan.assign],
         "verdict": verdicts.INCONCLUSIVE, "why": "", "keep": False,
         "finished": False, "only_aa": only_aa, "looks": [], "metrics": {}, "notes": [],
         "void": voids(plan, records)}
@@ -255,10 +271,39 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
             out["metrics"] = judge_metrics(plan, counted, plan.alpha / 100,
                                            plan.alpha / 100)
     if out["finished"]:
+        if plan.assign == CONNECTION:
+            _neighbours(plan, out, counted)
         _second_thoughts(plan, out)
     elif not out["why"]:
         out["why"] = f"{len(counted)} of {plan.looks[-1]} pairs are measured"
     return out
+
+
+def _neighbours(plan: Plan, out: dict[str, Any],
+                counted: list[tuple[Record, ...]]) -> None:
+    """Is the split the one asked for, and is the effect no one's loss?"""
+    ratio = connections.sample_ratio([b for pair in counted for b in pair])
+    out["sample_ratio"] = ratio
+    found = out["metrics"].get("goodput", {})
+    if not counted or found.get("effect") is None:
+        return
+    rule = stats.Rule(math.log1p(plan.effect_percent / 100), plan.alpha,
+                      plan.alpha, plan.power)
+    out["interference"] = connections.interference(
+        counted, rule, math.log1p(found["effect"] / 100)
+        if out["verdict"] in (verdicts.IMPROVED, verdicts.REGRESSED) else 0)
+    wrong = [one for one in ratio if one["p"] < stats.RATIO_P]
+    why = ""
+    if wrong:
+        why = (f"of {wrong[0]['total']} connections {wrong[0]['treated']} were "
+               f"treated where {wrong[0]['share']} % was asked for: the arms "
+               "are not what they should be")
+    elif out["verdict"] != verdicts.INCONCLUSIVE:
+        why = out["interference"]["refused"]
+    if why:
+        out["notes"].append(f"the verdict was {out['verdict']}, and is "
+                            "withheld")
+        out |= {"verdict": verdicts.INCONCLUSIVE, "why": why}
 
 
 def out_of_attempts(plan: Plan, records: list[Record], phase: str) -> bool:

@@ -11,8 +11,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from . import loads, results, system
-from .design import Arm, Plan
+from . import connections, loads, results, system
+from .design import CONNECTION, Arm, Plan
 from .errors import MssabError
 
 
@@ -25,7 +25,8 @@ class Bench:
 
     def __enter__(self) -> Bench:
         if self.plan.arms[0].cell:
-            system.check_machine(bool(self.plan.module_keys))
+            system.check_machine(bool(self.plan.module_keys)
+                                 or self.plan.assign == CONNECTION)
             system.sweep()
             self._lab.__enter__()
             system.fix_addresses()
@@ -49,13 +50,14 @@ class Bench:
             finally:
                 self._lab.tear_down()
 
-    def measure(self, arm: Arm, seed: int) -> dict[str, Any]:
-        """One block."""
+    def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        """One block; @share: of its connections, that are treated, %."""
         ticks, stolen = system.cpu_times()
         soft = system.softirqs()
         used = _children()
         start = time.monotonic()
-        raw = self._load(arm, seed)
+        raw = self._connections(arm, seed, share) if share \
+            else self._load(arm, seed)
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
@@ -83,6 +85,17 @@ class Bench:
         if "utilisation" in figures:
             raw["utilisation"] = figures["utilisation"]
         return raw
+
+    def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        """Some at once; the module draws their arms, and so do we after it."""
+        drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
+                    | {"ab_percent": share, "ab_seed": seed}, {}, {}, {})
+        keys = {*self.plan.module_keys, "ab_percent", "ab_seed"}
+        some = self._lab.trials(drawn, keys, self.plan.connections)
+        for one in some:
+            one["arm"] = connections.arm_of(one, seed, share)
+        rates = [one["bytes_per_s"] for one in some]
+        return {"connections": some, "bytes_per_s": sum(rates)}
 
 
 def _children() -> float:

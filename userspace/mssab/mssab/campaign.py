@@ -12,14 +12,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import analysis, sanity
+from . import analysis, connections, sanity
 from .analysis import AA, AB
-from .design import Arm, Plan, draw
+from .design import CONNECTION, Arm, Plan, draw
 from .journal import Journal
 from .metrics import value
 
-#: Measures one block: arm, nuisance seed -> what the load and the host said.
-Measure = Callable[[Arm, int], dict[str, Any]]
+#: Measures one block: arm, nuisance seed, share of the connections that are
+#: treated (0: all have the arm's settings) -> what the load and the host said.
+Measure = Callable[[Arm, int, int], dict[str, Any]]
 #: Is told how many of how many blocks are done, and what comes next.
 Tell = Callable[[int, int, str], None]
 
@@ -38,20 +39,28 @@ def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
     void = sum(any(b["void"] for b in blocks) for blocks in tries.values())
     chance = draw(plan, phase, pair, void)
     for place, side in enumerate(chance.order):
-        arm = plan.arms[0 if phase == AA else side]
-        tell(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {arm.name}")
+        if plan.assign == CONNECTION:
+            arm = plan.arms[phase == AB]
+            share = plan.allocations[side] if phase == AB else plan.share
+        else:
+            arm = plan.arms[0 if phase == AA else side]
+            share = 0
+        name = f"{share} % {arm.name}" if share else arm.name
+        tell(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {name}")
         started = time.monotonic()
-        raw = measure(arm, chance.seed)
+        raw = measure(arm, chance.seed, share)
         record = {
             "phase": phase, "pair": pair, "attempt": attempt, "place": place,
-            "side": side, "arm": arm.name, "seed": chance.seed,
+            "of": len(chance.order), "side": side, "arm": arm.name,
+            "share": share, "seed": chance.seed,
             "time": {"start_s": round(started, 3),
                      "elapsed_s": round(time.monotonic() - started, 3)},
             "void": sanity.void(plan, arm, raw)}
         if record["void"]:
             journal.add(record | {"values": {}, "raw": raw})
             return
-        journal.add(record | {"values": _values(plan, raw), "raw": raw})
+        values = connections.values(raw) if share else _values(plan, raw)
+        journal.add(record | {"values": values, "raw": raw})
 
 
 def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
@@ -60,7 +69,7 @@ def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
     phases = [(AA, plan.aa_pairs)]
     if not only_aa:
         phases.append((AB, plan.looks[-1]))
-    total = 2 * sum(count for _, count in phases)
+    total = sum(count * plan.blocks(phase) for phase, count in phases)
     before = 0
     for phase, count in phases:
         for pair in range(count):
@@ -71,8 +80,9 @@ def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
                 if analysis.out_of_attempts(plan, journal.records, phase):
                     return analysis.result(plan, journal.records, only_aa)
                 _pair(plan, journal, phase, pair, measure,
-                      partial(tell, before + 2 * pair, total))
-        before += 2 * count
+                      partial(tell, before + pair * plan.blocks(phase),
+                              total))
+        before += count * plan.blocks(phase)
         found = analysis.result(plan, journal.records, only_aa)
         if found["finished"]:
             break

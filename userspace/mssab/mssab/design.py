@@ -35,6 +35,9 @@ DESIGN_KEYS = {
     "generator_percent": float,
     "stolen_percent": float,
     "attempts": int,
+    "assign": str,
+    "connections": int,
+    "allocations": list,
 }
 DESIGN_RANGES = {
     "effect_percent": (0.01, 1000),
@@ -47,6 +50,8 @@ DESIGN_RANGES = {
     "generator_percent": (0, 100),
     "stolen_percent": (0, 100),
     "attempts": (1, 100),
+    "connections": (4, 500),
+    "allocations": (1, 99),
 }
 METRIC_KEYS = {"unit": str, "better": str, "scale": str, "margin": float}
 TOP_KEYS = ("title", "question", "expect", "design", "cell", "program",
@@ -56,6 +61,8 @@ SYSCTL_KEYS = ("sysctl", "sysctl_sender", "sysctl_receiver")
 #: What belongs to the whole experiment, not to an arm.
 NOT_OF_AN_ARM = ("load", "seed", "repeat", "link", "ipv6", "warmup_ms",
                  "measure_ms", "warmup_rounds", "measure_rounds")
+#: What assign may be.
+BLOCK, CONNECTION = "block", "connection"
 #: Nuisance seeds: the last starts a third of a second later than the first.
 NUISANCES = 1000
 SYSCTL = re.compile(r"net(\.[a-zA-Z0-9_-]+)+")
@@ -96,6 +103,20 @@ class Plan:
     generator_percent: float = 95.0
     stolen_percent: float = 2.0
     attempts: int = 5
+    assign: str = BLOCK
+    connections: int = 32
+    allocations: tuple[int, ...] = (10, 50, 90)
+
+    def blocks(self, phase: str) -> int:
+        """Of one pair; with arms per connection it is one at each share."""
+        if self.assign == BLOCK:
+            return 2
+        return 1 if phase == "aa" else len(self.allocations)
+
+    @property
+    def share(self) -> int:
+        """The share that the headline is of, %: the one nearest to half."""
+        return min(self.allocations, key=lambda share: abs(share - 50))
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -111,18 +132,22 @@ class Plan:
 class Draw:
     """What chance decided for one try of a pair."""
 
-    order: tuple[int, int]      # sides, 0 stock and 1 treated
+    order: tuple[int, ...]      # sides: 0 stock, 1 treated; or shares
     seed: int                   # nuisance, the same for both blocks
 
 
 def draw(plan: Plan, phase: str, pair: int, attempt: int) -> Draw:
     """The same for the same seed, on any machine, whatever came before."""
     rng = random.Random(f"{plan.seed}/{phase}/{pair}/{attempt}")
-    first = rng.getrandbits(1)
+    order = list(range(plan.blocks(phase)))
+    rng.shuffle(order)
+    if plan.assign == CONNECTION:
+        # The key of the split: a new one each time, or it would stay empty.
+        return Draw(tuple(order), rng.getrandbits(32))
     # No two of a thousand pairs share one.
     of_phase = random.Random(f"{plan.seed}/{phase}")
     seeds = of_phase.sample(range(1, NUISANCES + 1), NUISANCES)
-    return Draw((first, 1 - first),
+    return Draw(tuple(order),
                 seeds[pair % NUISANCES] if plan.nuisance else 0)
 
 
@@ -177,8 +202,8 @@ def _design(reader: _Reader, table: dict[str, Any]) -> dict[str, Any]:
             continue
         named = key if key != "looks" or "pairs" not in table else "pairs"
         value = reader.kind(value, DESIGN_KEYS[key], "design", named)
-        for one in value if key == "looks" else [value]:
-            if key == "looks":
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(value, list):
                 reader.kind(one, int, "design", named)
             low, high = DESIGN_RANGES.get(key, (one, one))
             if not low <= one <= high:
@@ -190,6 +215,17 @@ def _design(reader: _Reader, table: dict[str, Any]) -> dict[str, Any]:
         if not looks or list(looks) != sorted(set(looks)):
             reader.wrong(("design", "looks"),
                          "looks must rise, as in [12, 20, 32]")
+    if "allocations" in out:
+        shares = out["allocations"] = tuple(out["allocations"])
+        if len(shares) < 2 or list(shares) != sorted(set(shares)):
+            reader.wrong(("design", "allocations"), "allocations must rise, "
+                         "two of them or more, as in [10, 50, 90]")
+    if out.get("assign", BLOCK) not in (BLOCK, CONNECTION):
+        reader.wrong(("design", "assign"), f"assign = {out['assign']!r} is "
+                     f"neither {BLOCK} nor {CONNECTION}")
+    for key in ("connections", "allocations"):
+        if key in out and out.get("assign") != CONNECTION:
+            reader.wrong(("design", key), f'{key} needs assign = "{CONNECTION}"')
     if 0 < out.get("aa_pairs", 8) < verdicts.MIN_PAIRS:
         reader.wrong(("design", "aa_pairs"), f"aa_pairs = {out['aa_pairs']}: "
                      f"fewer than {verdicts.MIN_PAIRS} carry no claim; 0 leaves "
@@ -306,6 +342,29 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
                {key: str(value) for key, value in env.items()})
 
 
+def _check_connections(reader: _Reader, arms: list[Arm],
+                       names: list[str]) -> None:
+    """What goes with arms drawn per connection, by the module."""
+    cell = arms[0].cell
+    if cell is None or cell.load != "mssab-load" or cell.link != "veth" \
+            or cell.ipv6:
+        reader.wrong(("design", "assign"), 'assign = "connection" needs a '
+                     '[cell] with load = "mssab-load", a veth link and IPv4')
+    if names != ["goodput"]:
+        reader.wrong(("design", "guardrails"), "with arms per connection "
+                     "goodput is the only metric")
+    for arm in arms:
+        for key in arm.settings:
+            if key not in arm.module or key in ("ab_percent", "ab_seed"):
+                reader.wrong(("arms", arm.name, key), f"{key} cannot differ "
+                             "between connections; only settings of the "
+                             "module can, ab_percent and ab_seed not")
+    if arms[0].module:
+        reader.wrong(("arms", arms[0].name), f"arm {arms[0].name} must be "
+                     "empty: connections that are not treated run the "
+                     "kernel's own code")
+
+
 def is_design(text: str) -> bool:
     """Has it a [design]?  Also if the rest is not TOML: that is told then."""
     return bool(re.search(r"^\s*\[\s*design\s*\]|^\s*design\s*[.=]", text, re.M))
@@ -355,6 +414,8 @@ def parse(path: Path, text: str) -> Plan:
                      "against first"
                      + (f"; here are {len(arms)}" if arms else ""))
     built = [_arm(reader, name, arms[name], cell) for name in arms]
+    if settings.get("assign") == CONNECTION:
+        _check_connections(reader, built, [m.name for m in primary + guards])
     return Plan(words["title"] or path.stem, words["question"],
                 words["expect"], (built[0], built[1]), tuple(program), primary,
                 guards, **settings)

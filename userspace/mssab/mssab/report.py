@@ -37,8 +37,7 @@ def page(manifest: dict[str, Any], result: dict[str, Any],
     metrics = result["metrics"] or result.get("aa", {}).get("metrics", {})
     drawn = []
     for name, metric in metrics.items():
-        sides = [[pair[side]["values"][name] for pair in counted]
-                 for side in (0, 1)]
+        sides = analysis.sides(counted, name)
         if not counted:
             continue
         drawn.append({

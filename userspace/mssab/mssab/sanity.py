@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .design import Arm, Plan
+from . import connections
+from .design import BLOCK, CONNECTION, Arm, Plan
 from .metrics import value
 
 
@@ -26,7 +27,10 @@ def ceiling(plan: Plan, arm: Arm) -> float:
 
 def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
     """Why this block does not count; "" if it does."""
-    for metric in plan.metrics:
+    if plan.assign == CONNECTION:
+        if why := connections.void(raw):
+            return why
+    for metric in plan.metrics if plan.assign == BLOCK else ():
         try:
             seen = value(metric.name, raw)
         except KeyError as error:

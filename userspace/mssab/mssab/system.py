@@ -247,6 +247,19 @@ class Lab:
         finally:
             self.tear_down()
 
+    def trials(self, arm: Arm, keys: Iterable[str],
+               count: int) -> list[dict[str, Any]]:
+        """Some transfers at once, each from a port of its own."""
+        assert arm.cell
+        self.tear_down()
+        try:
+            bed = self.prepare(arm, keys, arm.cell)
+            _set(bed.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
+            return loads.several(arm.cell, bed.sender, bed.receiver,
+                                 bed.address, count)
+        finally:
+            self.tear_down()
+
     def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Bed:
         """Namespaces with the settings of an arm, and those of @keys that it
         does not name at their start."""

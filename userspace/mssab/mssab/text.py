@@ -120,6 +120,24 @@ def aa_line(result: Result) -> str:
     return f"A/A ({aa['pairs']} pairs): {aa['verdict']}; {', '.join(told)}"
 
 
+def neighbour_lines(result: Result) -> list[str]:
+    """Of arms per connection: the split, and who lived off whom."""
+    lines = []
+    for one in result.get("sample_ratio", ()):
+        lines.append(f"Share {one['share']} %: {one['treated']} of "
+                     f"{one['total']} connections treated (p "
+                     f"{one['p']:.2g}).")
+    moved = result.get("interference")
+    if moved:
+        for name, words in (("effect", "The effect"),
+                            ("stock", "Goodput of the untreated")):
+            one = moved[name]
+            lines.append(f"{words} moves by {signed(one['shift'])} % "
+                         f"({interval(one)}) from the smallest share to the "
+                         "largest.")
+    return lines
+
+
 def summary(result: Result, kernel: str) -> str:
     """All of it."""
     lines = [result["title"],
@@ -135,7 +153,7 @@ def summary(result: Result, kernel: str) -> str:
                  default=0)
     if result["verdict"] == "inconclusive" and needed:
         lines.append(f"Pairs needed for a verdict: about {needed}.")
-    lines += [aa_line(result), void_line(result)]
+    lines += [aa_line(result), void_line(result), *neighbour_lines(result)]
     lines += [f"Note: {note}." for note in result["notes"]]
     if result["expect"] and result["finished"]:
         met = result["expect"] == result["verdict"]
