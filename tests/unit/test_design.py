@@ -9,7 +9,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, design, errors, lines  # noqa: E402
+from mssab import cli, cmd_experiment, design, errors, lines  # noqa: E402
 
 GOOD = '''title = "Windows"
 expect = "improved"
@@ -146,7 +146,10 @@ def test_a_grid_is_no_design():
         text = path.read_text()
         assert design.is_design(text) == ("[[cells]]" not in text), path
         if design.is_design(text):
-            design.parse(path, text)
+            plan = design.parse(path, text)
+            assert plan.expect, f"{path}: what is to come out?"
+            whole = cmd_experiment.manifest(plan, path, text)
+            assert len(whole["schedule"]) == plan.aa_pairs + plan.looks[-1]
 
 
 @pytest.mark.parametrize("arguments, sentence", [

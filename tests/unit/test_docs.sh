@@ -163,7 +163,7 @@ check_design_keys() {
 }
 
 check_metrics() {
-	same "$(sed -E -n 's/^    "([a-z]+)": \(Metric\(.*/\1/p' \
+	same "$(sed -E -n 's/^    "([a-z0-9_]+)": \(Metric\(.*/\1/p' \
 		"$tree/userspace/mssab/mssab/metrics.py")" \
 		"$(section METRICS <"$(doc mssab-design.5.rst)" | rows |
 			cut -d' ' -f1)"

@@ -31,6 +31,7 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 #define EXIT_USAGE 2
+#define MAX_TIMED (1 << 20)	/* requests; later ones are not timed */
 #define BUF_SIZE (1 << 24)	/* the largest write */
 
 static struct {
@@ -141,7 +142,25 @@ struct shared {
 	atomic_uint window;	/* what the receiver offers, bytes; 0: unset */
 	atomic_bool bulk;	/* the window is set, all data is bulk now */
 	struct tcp_info info;	/* the sender's last state */
+	atomic_bool measuring;	/* the warm-up is over */
+	unsigned int answered;	/* requests timed since */
+	uint32_t took_ns[MAX_TIMED];	/* each, from write to last byte */
 };
+
+static int by_size(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Below which a share of the requests came to be answered, ns; 0: none did. */
+static uint32_t latency(const struct shared *shared, double share)
+{
+	if (!shared->answered)
+		return 0;
+	return shared->took_ns[(unsigned int)(share * (shared->answered - 1))];
+}
 
 /* More than any window the open phase leaves. */
 #define SINK_MAX	(16 << 20)
@@ -176,17 +195,28 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 }
 
 /* Requests until the receiver ends it, the next after the answer. */
-static void ask(int fd, char *buf)
+static void ask(int fd, struct shared *shared, char *buf)
 {
-	int left;
+	uint64_t start, took;
 	ssize_t n = 0;
+	bool timed;
+	int left;
 
-	while (n >= 0 && write(fd, buf, opt.request) == opt.request)
+	while (n >= 0) {
+		timed = shared->measuring && shared->answered < MAX_TIMED;
+		start = now();
+		if (write(fd, buf, opt.request) != opt.request)
+			return;
 		for (left = opt.request; left > 0 && n >= 0; left -= n) {
 			n = read(fd, buf, left);
 			if (!n)
 				return;
 		}
+		took = now() - start;
+		if (timed && n >= 0)
+			shared->took_ns[shared->answered++] =
+				took < UINT32_MAX ? took : UINT32_MAX;
+	}
 }
 
 /* All the writes asked for, or until the receiver ends the transfer. */
@@ -229,7 +259,7 @@ static void send_until_reset(struct shared *shared)
 	}
 	shared->bulk = true;
 	if (opt.request)
-		ask(fd, buf);
+		ask(fd, shared, buf);
 	else
 		send_data(fd, buf);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &info_len))
@@ -361,6 +391,7 @@ static struct result receive(int listener, struct shared *shared)
 			if (t - start < opt.warmup_ns)
 				continue;
 			from = t;
+			shared->measuring = true;
 			n = 0;
 		}
 		/*
@@ -401,11 +432,14 @@ static unsigned long long cpu_time(int who)
 }
 
 static void print_result(const struct result *res,
-			 const struct tcp_info *sender, uint64_t began)
+			 struct shared *shared, uint64_t began)
 {
+	const struct tcp_info *sender = &shared->info;
 	unsigned long long receiver_ns = cpu_time(RUSAGE_SELF);
 	unsigned long long sender_ns = cpu_time(RUSAGE_CHILDREN);
 
+	qsort(shared->took_ns, shared->answered, sizeof(*shared->took_ns),
+	      by_size);
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
 	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
@@ -414,7 +448,8 @@ static void print_result(const struct result *res,
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u, \"received\": %llu, "
 	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
-	       "\"rtt_us\": %u, \"sender_port\": %d}\n",
+	       "\"rtt_us\": %u, \"sender_port\": %d, \"answered\": %u, "
+	       "\"latency_p50_ns\": %u, \"latency_p99_ns\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
@@ -425,7 +460,9 @@ static void print_result(const struct result *res,
 	       sender->tcpi_total_retrans,
 	       (unsigned long long)res->info.tcpi_bytes_received,
 	       (unsigned long long)sender->tcpi_bytes_retrans,
-	       sender->tcpi_data_segs_out, sender->tcpi_rtt, res->peer_port);
+	       sender->tcpi_data_segs_out, sender->tcpi_rtt, res->peer_port,
+	       shared->answered, latency(shared, 0.5),
+	       latency(shared, 0.99));
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }
@@ -580,6 +617,6 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	while (waitpid(sender, NULL, 0) < 0 && errno == EINTR)
 		;
-	print_result(&res, &shared->info, began);
+	print_result(&res, shared, began);
 	return 0;
 }

@@ -55,12 +55,21 @@ def clock(seconds: float) -> str:
     return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
 
 
+def _block(plan: design.Plan, phase: str, side: int) -> str:
+    """What is measured there: an arm, or a share of treated connections."""
+    if phase == analysis.AA:
+        return plan.arms[0].name
+    if plan.assign == design.CONNECTION:
+        return f"{plan.allocations[side]} %"
+    return plan.arms[side].name
+
+
 def manifest(plan: design.Plan, file: Path, source: str) -> dict[str, Any]:
     """All that is needed to run it again, and to know what it was."""
     schedule = [
         {"phase": phase, "pair": pair,
-         "order": [plan.arms[0 if phase == analysis.AA else side].name
-                   for side in chance.order], "seed": chance.seed}
+         "order": [_block(plan, phase, side) for side in chance.order],
+         "seed": chance.seed}
         for phase, count in ((analysis.AA, plan.aa_pairs),
                              (analysis.AB, plan.looks[-1]))
         for pair in range(count)

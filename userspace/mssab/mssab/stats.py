@@ -45,8 +45,9 @@ def _subsets(pairs: int) -> Any:
         number = np.arange(1, 2**pairs)[:, None]
         chosen = (number >> np.arange(pairs) & 1).astype(float)
     else:
+        drawn = min(DRAWN, 4_000_000 // pairs)  # bounds the memory
         chosen = np.random.default_rng(pairs).integers(
-            0, 2, (DRAWN - 1, pairs)).astype(float)
+            0, 2, (drawn - 1, pairs)).astype(float)
         chosen = chosen[chosen.any(axis=1)]
     return chosen / chosen.sum(axis=1, keepdims=True)
 
