@@ -351,3 +351,22 @@ def test_damage_is_told(tmp_path):
     path.write_text("{}}\n" + path.read_text())
     with pytest.raises(errors.MssabError, match="samples.jsonl:1: damaged"):
         run(tmp_path, plan(), Load(), resume=True)
+
+
+def block(side, attempt=0, session=1, void=""):
+    return {"phase": "ab", "pair": 0, "attempt": attempt, "of": 2,
+            "side": side, "session": session, "void": void, "n": attempt}
+
+
+@pytest.mark.parametrize("blocks, attempts", [
+    ([block(0), block(1)], [0]),
+    ([block(0), block(1), block(0, 1), block(1, 1)], [0]),   # counted once
+    ([block(0), block(1, session=2)], []),                   # not adjacent
+    ([block(0, void="x"), block(0, 1), block(1, 1)], [1]),
+    ([block(0), block(0)], []),
+    ([block(0), block(1, void="x")], []),
+])
+def test_what_is_a_pair(blocks, attempts):
+    counted = analysis.pairs(blocks, "ab")
+    assert [stock["attempt"] for stock, _ in counted] == attempts
+    assert all((a["side"], b["side"]) == (0, 1) for a, b in counted)

@@ -267,3 +267,12 @@ def test_sample_ratio():
     drawn = np.random.default_rng(10).binomial(200, 0.1, TRIALS)
     p = [stats.sample_ratio_p(int(k), 200, 0.1) for k in drawn]
     assert np.mean(np.array(p) <= 0.05) <= 0.06
+
+
+def test_a_certain_gain_below_the_margin_is_no_improvement():
+    noise = np.tile([-0.004, 0.004], 10)
+    near = stats.finding(MARGIN * 0.97 + noise, stats.Rule(MARGIN))
+    assert near.low > 0 and near.verdict == "inconclusive"
+    assert "not shown to be as large" in near.why
+    small = stats.finding(MARGIN / 3 + noise, stats.Rule(MARGIN))
+    assert small.low > 0 and small.verdict == "equivalent"
