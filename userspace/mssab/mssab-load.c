@@ -45,6 +45,7 @@ static struct {
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
 	int window;		/* bytes the receiver shall offer; 0: leave */
 	int open;		/* bytes before the window is set */
+	uint64_t align_ns, phase_ns;	/* when to connect; 0: at once */
 	int request;		/* bytes of request and answer; 0: bulk */
 	bool nodelay;
 } opt = {
@@ -231,6 +232,24 @@ static void send_data(int fd, const char *buf)
 		err(1, "write");
 }
 
+/*
+ * Timers run in ticks of the kernel's clock: begin at the same place between
+ * two of them each time, or one that was chosen.
+ */
+static void wait_for_start(void)
+{
+	struct timespec ts;
+	uint64_t at;
+
+	if (!opt.align_ns)
+		return;
+	at = (now() / opt.align_ns + 1) * opt.align_ns + opt.phase_ns;
+	ts.tv_sec = at / NSEC_PER_SEC;
+	ts.tv_nsec = at % NSEC_PER_SEC;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
+		;
+}
+
 static void send_until_reset(struct shared *shared)
 {
 	socklen_t info_len = sizeof(shared->info);
@@ -250,6 +269,7 @@ static void send_until_reset(struct shared *shared)
 		err(1, "congestion control %s", opt.cc);
 	if (opt.nodelay)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	wait_for_start();
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %d", opt.address, opt.port);
 	if (opt.window) {
@@ -499,6 +519,8 @@ static void usage(FILE *out)
 "  --window N       bytes the receiver offers (SO_RCVBUFFORCE and\n"
 "                   TCP_WINDOW_CLAMP, set after accept), 4..2147483647\n"
 "  --open N         bytes to send before that, a multiple of 16384 (default 0)\n"
+"  --align-ms N     connect when the clock is a multiple of N ms, 0..10000\n"
+"  --phase-us N     and so much later, 0..10000000\n"
 "  --cc NAME        congestion control of the sender\n"
 "  --nodelay        TCP_NODELAY at the sender\n");
 }
@@ -506,7 +528,7 @@ static void usage(FILE *out)
 static void parse(int argc, char **argv)
 {
 	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, WRITES,
-	       REQUEST, RCVBUF, WINDOW, OPEN, CC, NODELAY };
+	       REQUEST, RCVBUF, WINDOW, OPEN, ALIGN, PHASE, CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -520,6 +542,8 @@ static void parse(int argc, char **argv)
 		{ "window", required_argument, NULL, WINDOW },
 		{ "open", required_argument, NULL, OPEN },
 		{ "request", required_argument, NULL, REQUEST },
+		{ "align-ms", required_argument, NULL, ALIGN },
+		{ "phase-us", required_argument, NULL, PHASE },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
 		{ "help", no_argument, NULL, 'h' },
@@ -560,6 +584,14 @@ static void parse(int argc, char **argv)
 			break;
 		case REQUEST:
 			opt.request = number(name, optarg, 1, 1 << 17);
+			break;
+		case ALIGN:
+			opt.align_ns = number(name, optarg, 0, 10000) *
+				       1000000ULL;
+			break;
+		case PHASE:
+			opt.phase_ns = number(name, optarg, 0, 10000000) *
+				       1000ULL;
 			break;
 		case CC: opt.cc = optarg; break;
 		case NODELAY: opt.nodelay = true; break;

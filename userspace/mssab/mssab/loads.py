@@ -74,11 +74,14 @@ def _command(cell: Cell, sender: str, receiver: str,
     return argv
 
 
-def _mssab_load(cell: Cell, sender: str, receiver: str,
-                address: str) -> dict[str, Any]:
+def _mssab_load(cell: Cell, sender: str, receiver: str, address: str,
+                aligned: bool) -> dict[str, Any]:
     argv = _command(cell, sender, receiver, address)
     # A start phase of the seed's own, against timers that beat with it.
-    time.sleep(cell.seed * 0.000_317)
+    if aligned:
+        argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
+    else:
+        time.sleep(cell.seed * 0.000_317)
     result: dict[str, Any] = json.loads(_output(argv))
     return result
 
@@ -172,11 +175,13 @@ def _iperf3(cell: Cell, sender: str, receiver: str,
             "rcv_ssthresh": window, "window_clamp": 0}
 
 
-def run(cell: Cell, sender: str, receiver: str,
-        address: str) -> dict[str, Any]:
-    """Run the cell's load between two namespaces."""
-    load = _iperf3 if cell.load == "iperf3" else _mssab_load
-    return load(cell, sender, receiver, address)
+def run(cell: Cell, sender: str, receiver: str, address: str,
+        aligned: bool = False) -> dict[str, Any]:
+    """Run the cell's load between two namespaces.  @aligned: to the kernel's
+    clock, where the load can do it."""
+    if cell.load == "iperf3":
+        return _iperf3(cell, sender, receiver, address)
+    return _mssab_load(cell, sender, receiver, address, aligned)
 
 
 def _no_number(text: str) -> None:

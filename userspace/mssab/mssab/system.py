@@ -238,7 +238,8 @@ class Lab:
         try:
             bed = self.prepare(arm, keys, cell)
             before = self._counters(bed)
-            result = loads.run(cell, bed.sender, bed.receiver, bed.address)
+            result = loads.run(cell, bed.sender, bed.receiver, bed.address,
+                               aligned=True)
             result["counters"] = {
                 end: {key: value - before[end][key]
                       for key, value in now.items()}
