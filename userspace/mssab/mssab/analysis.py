@@ -327,11 +327,12 @@ def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
     if harmed:
         out["notes"].append("guardrail regressed: " + ", ".join(harmed))
     for name, one in out["metrics"].items():
-        if one["exact"] and not plan.nuisance:
+        exact = one["exact"] and name in out["primary"]
+        if exact and not plan.nuisance:
             out["notes"].append(
                 f"{name}: all pairs repeat exactly, with one nuisance seed: "
                 "this is one measurement, made often")
-        elif one["exact"]:
+        elif exact:
             out["notes"].append(f"{name}: all pairs repeat exactly, whatever "
                                 "the nuisance seed")
         if not one["bootstrap_agrees"]:

@@ -149,6 +149,9 @@ def _room(ax: Any, values: list[float]) -> None:
     if not values:
         return
     low, high = min(values), max(values)
+    if low == high == 0:
+        ax.set_ylim(-0.5, 0.5)
+        return
     least = 0.1 * max(abs(low), abs(high), 1e-12)
     if high - low < least and math.isfinite(high):
         middle = (low + high) / 2

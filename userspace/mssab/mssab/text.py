@@ -39,6 +39,10 @@ def unit_of(metric: dict[str, Any]) -> str:
 def interval(metric: dict[str, Any]) -> str:
     if metric["low"] is None or metric["high"] is None:
         return "no claim"
+    for digits in (1, 2, 3):  # as many as tell the ends apart
+        ends = [signed(metric[end], digits) for end in ("low", "high")]
+        if ends[0] != ends[1]:
+            return " .. ".join(ends)
     return f"{signed(metric['low'])} .. {signed(metric['high'])}"
 
 
