@@ -226,6 +226,17 @@ def test_exact_with_one_seed_is_said(tmp_path):
     assert {r["seed"] for r in records(tmp_path)} == {0}
 
 
+def test_resolution(tmp_path):
+    """Jitter well below it leaves no trace, an effect above it stays."""
+    load = Load(0.05, noise=1e-5)
+    result = run(tmp_path, plan(resolution_percent=1.0), load)
+    assert result["verdict"] == "improved"
+    metric = result["metrics"]["goodput"]
+    assert abs(metric["effect"] - 5) <= 1 and metric["exact"]
+    raw = {r["raw"]["bytes_per_s"] for r in records(tmp_path)}
+    assert len(raw) == 40
+
+
 def test_a_pair_shares_its_seed_and_pairs_do_not(tmp_path):
     run(tmp_path, plan(), Load())
     seeds = {}

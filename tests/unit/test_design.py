@@ -79,6 +79,7 @@ def test_good():
     ('timestamps" = 0', 'timestamps" = 0.5', 20, "neither a whole"),
     ("effect_percent = 3", "effect = 3", 5, "effect_percent is meant"),
     ("effect_percent = 3", 'effect_percent = "3 %"', 5, "unit is in the name"),
+    ("looks = [12, 20]", "resolution_percent = 2", 6, "lost in it"),
     ("looks = [12, 20]", "looks = [20, 12]", 6, "must rise"),
     ("looks = [12, 20]", "looks = []", 6, "must rise"),
     ("looks = [12, 20]", "pairs = 7", 6, "outside 8"),

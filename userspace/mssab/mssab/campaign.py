@@ -16,7 +16,7 @@ from . import analysis, connections, sanity
 from .analysis import AA, AB
 from .design import CONNECTION, Arm, Plan, draw
 from .journal import Journal
-from .metrics import value
+from .metrics import rounded, value
 
 #: Measures one block: arm, nuisance seed, share of the connections that are
 #: treated (0: all have the arm's settings) -> what the load and the host said.
@@ -26,7 +26,9 @@ Tell = Callable[[int, int, str], None]
 
 
 def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
-    return {metric.name: value(metric.name, raw) for metric in plan.metrics}
+    return {metric.name: rounded(metric, value(metric.name, raw),
+                                 plan.resolution_percent)
+            for metric in plan.metrics}
 
 
 def _pair(plan: Plan, journal: Journal, phase: str, pair: int,

@@ -35,6 +35,7 @@ DESIGN_KEYS = {
     "generator_percent": float,
     "stolen_percent": float,
     "attempts": int,
+    "resolution_percent": float,
     "assign": str,
     "connections": int,
     "allocations": list,
@@ -50,6 +51,7 @@ DESIGN_RANGES = {
     "generator_percent": (0, 100),
     "stolen_percent": (0, 100),
     "attempts": (1, 100),
+    "resolution_percent": (0, 5),
     "connections": (4, 500),
     "allocations": (1, 99),
 }
@@ -103,6 +105,7 @@ class Plan:
     generator_percent: float = 95.0
     stolen_percent: float = 2.0
     attempts: int = 5
+    resolution_percent: float = 0.0
     assign: str = BLOCK
     connections: int = 32
     allocations: tuple[int, ...] = (10, 50, 90)
@@ -226,6 +229,10 @@ def _design(reader: _Reader, table: dict[str, Any]) -> dict[str, Any]:
     for key in ("connections", "allocations"):
         if key in out and out.get("assign") != CONNECTION:
             reader.wrong(("design", key), f'{key} needs assign = "{CONNECTION}"')
+    if 2 * out.get("resolution_percent", 0) > out.get("effect_percent", 3.0):
+        reader.wrong(("design", "resolution_percent"), "resolution_percent is "
+                     "more than half of effect_percent: the effect of interest "
+                     "would be lost in it")
     if 0 < out.get("aa_pairs", 8) < verdicts.MIN_PAIRS:
         reader.wrong(("design", "aa_pairs"), f"aa_pairs = {out['aa_pairs']}: "
                      f"fewer than {verdicts.MIN_PAIRS} carry no claim; 0 leaves "

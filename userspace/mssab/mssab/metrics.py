@@ -50,6 +50,14 @@ class Metric:
         return self.sign * difference
 
 
+def rounded(metric: Metric, figure: float, percent: float) -> float:
+    """To steps of so many %, where the scale is one of ratios; 0: as it is."""
+    if not percent or metric.scale != "log":
+        return figure
+    step = math.log1p(percent / 100)
+    return math.exp(round(math.log(figure) / step) * step)
+
+
 #: A block in which nothing arrived has delivered less than this: bytes/s.
 LEAST = 1.0
 
