@@ -4,7 +4,7 @@
 # windows improve, by more than 20 %; the same twice is equivalent; a receiver
 # alone, where that harms, regresses; and the same seed gives the same result
 # again, bit by bit, through a kill.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 
 plan 6
 insmod "$MODULE" || exit
@@ -33,8 +33,14 @@ above_20() { is "$(field window-26k 'goodput["low"] > 20')" True; }
 check "the interval excludes 20 %" above_20
 short window-aa
 check "the same twice: equivalent" verdict window-aa equivalent
-short window-receiver
-check "a receiver alone: regressed" verdict window-receiver regressed
+# A buffer that offers just below two segments; other kernels offer another part.
+case $(uname -r) in
+6.1.*)
+	short window-receiver
+	check "a receiver alone: regressed" verdict window-receiver regressed
+	;;
+*) skip "a receiver alone: regressed" "a buffer that shows it is known for 6.1" ;;
+esac
 
 # Killed after three blocks, in the middle of writing the fourth.
 again() {
