@@ -333,8 +333,11 @@ def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
                 f"{name}: all pairs repeat exactly, with one nuisance seed: "
                 "this is one measurement, made often")
         elif exact:
-            out["notes"].append(f"{name}: all pairs repeat exactly, whatever "
-                                "the nuisance seed")
+            within = " to within the resolution of " \
+                f"{plan.resolution_percent:g} %" \
+                if plan.resolution_percent else ""
+            out["notes"].append(f"{name}: all pairs repeat exactly{within}, "
+                                "whatever the nuisance seed")
         if not one["bootstrap_agrees"]:
             out["notes"].append(f"{name}: the bootstrap does not agree with "
                                 "the sign-flip interval; look at the samples")
