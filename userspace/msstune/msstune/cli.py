@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command line of msstune: the table of commands, and how errors end."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from . import __version__, cmd_lint, cmd_recovery
+from .errors import TuneError
+
+COMMANDS = (cmd_lint, cmd_recovery)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="msstune", description="What limits TCP here, and settings that "
+        "can be undone.",
+        epilog="Exit status: 0 good, 1 failed or findings, 2 usage, 3 not "
+        "supported here.")
+    top.add_argument("-V", "--version", action="version",
+                     version=f"msstune {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return top
+
+
+def main() -> int:
+    args = parser().parse_args()
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader has enough; python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (TuneError, OSError) as error:
+        print(f"msstune: {error}", file=sys.stderr)
+        return getattr(error, "status", 1)
