@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
-from . import __version__, cmd_lint, cmd_recovery
+from . import (__version__, cmd_apply, cmd_journal, cmd_lint, cmd_recovery,
+               system)
 from .errors import TuneError
 
-COMMANDS = (cmd_lint, cmd_recovery)
+COMMANDS = (cmd_apply, cmd_journal, cmd_lint, cmd_recovery)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,6 +22,10 @@ def parser() -> argparse.ArgumentParser:
         "supported here.")
     top.add_argument("-V", "--version", action="version",
                      version=f"msstune {__version__}")
+    top.add_argument("--state", type=Path, default=system.STATE, metavar="DIR",
+                     help=f"folder of the journal, default {system.STATE}")
+    top.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
+                     help="sysctls below DIR/proc/sys instead of the kernel's")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
@@ -28,6 +34,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser().parse_args()
+    # The timer runs in another folder.
+    args.state, args.root = args.state.resolve(), args.root.resolve()
     try:
         status: int = args.run(args)
         sys.stdout.flush()
