@@ -7,11 +7,11 @@ import os
 import sys
 from pathlib import Path
 
-from . import (__version__, cmd_apply, cmd_journal, cmd_lint, cmd_recovery,
-               system)
+from . import (__version__, cmd_apply, cmd_diagnose, cmd_journal, cmd_lint,
+               cmd_recovery, system)
 from .errors import TuneError
 
-COMMANDS = (cmd_apply, cmd_journal, cmd_lint, cmd_recovery)
+COMMANDS = (cmd_diagnose, cmd_apply, cmd_journal, cmd_lint, cmd_recovery)
 
 
 def parser() -> argparse.ArgumentParser:
