@@ -218,6 +218,8 @@ def collect(interval: float, looks: int = 4,
         devices, part("devices", collect_device.devices), took)
     facts["sockstat"] = part("sockstat", lambda: sockstat(net))
     facts["sysctl"] = sysctls()
+    facts["congestion_controls"] = part("congestion_controls", lambda: Path(
+        "/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii"))
     facts["placement"] = part("placement", collect_device.placement)
     facts["flows_total"] = len(taken[-1])
     facts["flows"] = flows(taken)

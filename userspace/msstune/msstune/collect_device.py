@@ -14,6 +14,7 @@ from .errors import TuneError
 ROOT = Path("/")
 SYS_NET = Path("/sys/class/net")
 OFFLOADS = ("gro", "gso", "tso", "sg", "rx", "tx")
+PAUSE = ("autoneg", "rx", "tx")
 COALESCE = ("rx-usecs", "rx-frames", "tx-usecs", "adaptive-rx")
 
 
@@ -49,6 +50,8 @@ def devices() -> dict[str, dict[str, Any]]:
                                for f in OFFLOADS}),
             "coalesce": _known({f: _ethtool(set_ethtool.Coalesce, name, f)
                                 for f in COALESCE}),
+            "pause": _known({f: _ethtool(set_ethtool.Pause, name, f)
+                             for f in PAUSE}),
             "ring": _ring(name), "bus": _bus(name), "qdiscs": []}
     for qdisc in json.loads(system.run("tc", "-j", "-s", "qdisc", "show")
                             or "[]"):

@@ -41,9 +41,9 @@ RIVALS = (
     Rival("systemd-network", ("mtu", "qdisc", "route", "txqueuelen"), (), False,
           "systemd-networkd sets what its .network files name whenever the "
           "link comes up: put it there to keep it"),
-    Rival("irqbalance", ("ring",), (), False,
-          "irqbalance moves interrupts every 10 s; rings may get new ones when "
-          "they are resized"),
+    Rival("irqbalance", ("irq",), (), True,
+          "irqbalance moves interrupts every 10 s: ban this one there "
+          "(--banirq), or stop it"),
 )
 
 

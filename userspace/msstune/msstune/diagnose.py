@@ -65,7 +65,7 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
     for i, d in enumerate(flows):
         causes = sorted(there & set(_CAUSES.get(d.limit, ())))
         if causes:
-            flows[i] = replace(d, weight=d.weight / 10,
+            flows[i] = replace(d, weight=d.weight / 20,
                                why=f"{d.why}; see {', '.join(causes)}")
         elif d.limit == "sack-off":
             flows[i] = replace(d, weight=max(d.weight, 86))

@@ -32,6 +32,8 @@ _SCRIPT = {
     "coalesce": "ethtool -C {device} {field} {value}",
     "offload": "ethtool -K {device} {field} {value}",
     "pause": "ethtool -A {device} {field} {value}",
+    "queue": "echo {value} >{path}",
+    "irq": "echo {value} >/proc/irq/{device}/smp_affinity_list",
     "qdisc": "tc qdisc replace dev {device} root {value}",
 }
 
@@ -88,10 +90,16 @@ def script(entries: Sequence[Entry]) -> str:
             lines.append(f"sysctl -q -w '{target}={_value(entry)}'")
         elif kind in _SCRIPT:
             lines.append(_SCRIPT[kind].format(device=device, field=field,
-                                              value=_value(entry)))
+                                              value=_value(entry),
+                                              path=_path(device, field)))
         else:
             lines += _route(target, _value(entry))
     return "\n".join(lines) + "\n"
+
+
+def _path(device: str, field: str) -> str:
+    """Of a file of a device or its queues."""
+    return f"/sys/class/net/{device}/{'queues/' * ('/' in field)}{field}"
 
 
 def _route(target: str, value: str) -> list[str]:

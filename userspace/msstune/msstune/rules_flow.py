@@ -47,6 +47,8 @@ def diagnose(flow: Flow, facts: Facts) -> Diagnosis | None:
     answer = (_sender if stuck or sent >= received and not flow["rqueue"] > sent
               else _receiver)(flow, facts)
     limit, confidence, why, change, figures = answer
+    if stuck:
+        weight = max(weight, 40.0)  # what does not move carries no share
     factor = 1.0 if confidence == "high" else 0.8
     return Diagnosis(name(flow), limit, confidence, why, change,
                      weight * factor, figures)

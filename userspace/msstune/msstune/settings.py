@@ -93,11 +93,11 @@ class Sysctl(Setting):
 
 def kinds() -> dict[str, type[Setting]]:
     # Here, because each of them needs the class above.
-    from . import set_ethtool, set_link, set_qdisc, set_route
+    from . import set_ethtool, set_link, set_qdisc, set_queue, set_route
     return {kind.kind: kind for kind in (
         Sysctl, set_link.Mtu, set_link.TxQueueLen, set_ethtool.Ring,
         set_ethtool.Coalesce, set_ethtool.Offload, set_ethtool.Pause,
-        set_qdisc.Qdisc, set_route.Route)}
+        set_qdisc.Qdisc, set_queue.Queue, set_queue.Irq, set_route.Route)}
 
 
 def named(name: str, root: Path = Path("/")) -> Setting:

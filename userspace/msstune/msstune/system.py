@@ -52,15 +52,20 @@ def start_time(pid: int) -> int:
     return 0 if fields[0] in "ZX" else int(fields[19])
 
 
+def write_kernel(path: Path, text: str) -> None:
+    """One write to a file of the kernel's."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
 def write_value(path: Path, text: str) -> None:
-    """One write for a sysctl.  A plain file (a tree for tests or of an image) is
+    """A sysctl.  A plain file (a tree for tests or of an image) is
     replaced whole: it must not be seen half written."""
     if str(path).startswith("/proc/"):
-        fd = os.open(path, os.O_WRONLY)
-        try:
-            os.write(fd, text.encode())
-        finally:
-            os.close(fd)
+        write_kernel(path, text)
         return
     new = path.with_name(path.name + ".msstune-new")
     new.write_text(text, encoding="utf-8")
