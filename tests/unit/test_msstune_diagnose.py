@@ -26,6 +26,8 @@ def device(**more):
 
 
 RWND = {"d_rwnd_limited": 1_900_000}
+BLOCKED = {"app_limited": True, "high_notsent_bytes": 1000,
+           "low_wmem_queued": 4 << 20}
 LOSSY = {"d_total_retrans": 100}
 QUEUE = {"rtt": 25000}
 
@@ -42,11 +44,14 @@ QUEUE = {"rtt": 25000}
              "snd_mss": 8948}, "receive-window"),
     (RWND | {"high_snd_wnd": 65536, "low_snd_wnd": 0}, "peer-application"),
     ({"d_sndbuf_limited": 1_500_000}, "send-buffer"),
+    (BLOCKED, "send-buffer"),
+    (BLOCKED | {"low_wmem_queued": 10**6}, "application-send"),
     ({"max_pacing_rate": 13 * 10**6}, "pacing"),
     (LOSSY | {"options": 5}, "sack-off"),
     (LOSSY, "loss"),
     (LOSSY | {"d_dsack_dups": 90}, "loss"),
     (LOSSY | QUEUE, "path"),
+    (LOSSY | QUEUE | {"d_dsack_dups": 90}, "path"),
     (QUEUE, "path"),
     ({"d_busy_time": 500_000}, "application-send"),
     ({"app_limited": True, "high_notsent_bytes": 0}, "application-send"),
@@ -76,6 +81,7 @@ def test_receiver(flow, limit):
     ({"softnet": [{"cpu": 0, "processed": 9, "dropped": 7, "squeezed": 0}]},
      "backlog-drops"),
     ({"sockstat": {"mem": 2000}}, "memory-pressure"),
+    ({"pressure": True}, "memory-pressure"),
     ({"snmp": {"TcpExt.TCPMemoryPressures": 1}}, "memory-pressure"),
     ({"devices": device(qdiscs=[{"kind": "pfifo_fast", "drops": 50,
                                  "packets": 9999, "options": {}}])},
@@ -85,6 +91,16 @@ def test_receiver(flow, limit):
 ])
 def test_host_explains_losses(more, limit):
     assert first(facts(LOSSY, **more)).limit == limit
+
+
+def test_a_drop_of_before_the_interval_explains_recovery():
+    queue = {"kind": "pfifo", "drops": 0, "drops_ever": 6, "packets": 9999,
+             "options": {"limit": 2}}
+    cut = {"snd_ssthresh": 60}
+    assert first(facts(cut, devices=device(qdiscs=[queue]))
+                 ).limit == "qdisc-drops"
+    assert first(facts(cut, devices=device(qdiscs=[queue | {"drops_ever": 0}]))
+                 ).limit == "recovery"
 
 
 @pytest.mark.parametrize("more, limit", [

@@ -40,7 +40,7 @@ GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
            "rcv_ooopack", "drops")
 #: Fields whose range over the interval matters: low_NAME, high_NAME.
 RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
-          "notsent_bytes")
+          "notsent_bytes", "wmem_queued")
 
 
 def snmp(net: Path) -> dict[str, int]:
@@ -81,6 +81,14 @@ def sockstat(net: Path) -> dict[str, int]:
             words = line.split()[1:]
             return {k: int(v) for k, v in zip(words[::2], words[1::2])}
     return {}
+
+
+def pressure(net: Path) -> bool:
+    """Is TCP short of memory now?  The column press of protocols."""
+    lines = (net / "protocols").read_text("ascii").splitlines()
+    at = lines[0].split().index("press")
+    return any(words[0] == "TCP" and words[at] == "yes"
+               for words in map(str.split, lines[1:]))
 
 
 def mssfrac(net: Path) -> dict[str, int]:
@@ -217,6 +225,7 @@ def collect(interval: float, looks: int = 4,
     facts["devices"] = collect_device.difference(
         devices, part("devices", collect_device.devices), took)
     facts["sockstat"] = part("sockstat", lambda: sockstat(net))
+    facts["pressure"] = part("pressure", lambda: pressure(net))
     facts["sysctl"] = sysctls()
     facts["congestion_controls"] = part("congestion_controls", lambda: Path(
         "/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii"))

@@ -103,6 +103,7 @@ def difference(before: dict[str, Any], after: dict[str, Any],
         for qdisc in device["qdiscs"]:
             then = known.get((qdisc["kind"], qdisc["handle"], qdisc["parent"]),
                              {})
+            qdisc["drops_ever"] = qdisc["drops"] or 0
             for key in ("bytes", "packets", "drops", "overlimits", "requeues"):
                 qdisc[key] = (qdisc[key] or 0) - (then.get(key) or 0)
         device["bits_per_second"] = {

@@ -14,7 +14,10 @@ _CAUSES = {
              "memory-pressure"),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
     "sack-off": (),
+    "recovery": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
     "receive-window": ("memory-pressure",),
+    "mss-granularity": ("memory-pressure",),
+    "peer-application": ("memory-pressure",),
     "unknown": ("cpu-softirq", "placement", "cpu", "interrupt-rate",
                 "coalescing", "offload-off"),
 }
@@ -51,7 +54,9 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
              if d]
     host = list(rules_host.diagnose(facts))
     flows = _joined(flows)
-    suffering = any(f["d_total_retrans"] for f in facts["flows"])
+    # A drop in a local queue can cut the window without a repeat.
+    suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
+                    for f in facts["flows"])
     kept = []
     for d in host:
         if d.limit in ("qdisc-drops",) and not suffering:

@@ -83,6 +83,13 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 f"({units.size(figures['sndbuf'])}) was full and the path was not",
                 "a larger buffer changes nothing: then the application writes in "
                 "bursts", figures)
+    idle = f["high_notsent_bytes"] < f["snd_mss"] and f["unacked"] < f["snd_cwnd"]
+    full = f.get("low_wmem_queued", 0) > 0.6 * figures["sndbuf"] > 0
+    if idle and f["app_limited"] and full and busy >= IDLE:
+        return ("send-buffer", "high",
+                f"its send buffer ({units.size(figures['sndbuf'])}) was full of "
+                "what was not acknowledged yet at every look, and the congestion "
+                "window was not", "a larger buffer changes nothing", figures)
     cap = f["max_pacing_rate"]
     if cap not in UNLIMITED and rate >= 0.7 * cap * 8:
         return ("pacing", "high",
@@ -95,8 +102,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "stays", figures | {"maxrate": shaped[1]})
     if loss >= LOSS and f["d_total_retrans"] >= 3:
         return _lossy(f, loss, rate, figures)
-    if busy < IDLE or (f["app_limited"] and not f["high_notsent_bytes"]
-                       and f["unacked"] < f["snd_cwnd"]):
+    if busy < IDLE or f["app_limited"] and idle:
         return ("application-send", "high" if busy < 0.5 else "medium",
                 f"it had data in flight for {busy:.0%} of the time, and none "
                 "waiting", "data waits in the send queue (notsent) for longer",
@@ -162,9 +168,6 @@ def _lossy(f: Flow, loss: float, rate: float, figures: dict[str, Any]) -> Answer
         return ("sack-off", "high", f"{told}, and the ends did not agree on SACK: "
                 "each loss of a window costs a round trip",
                 "with SACK the rate stays", figures)
-    if f["d_dsack_dups"] > f["d_total_retrans"] / 2:
-        return ("loss", "medium", f"{told}, and the peer had most of it already "
-                "(DSACK): reordering or a timeout too early", "no DSACKs", figures)
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     figures = figures | {"mathis_bits_per_second": model}
     queued = f["rtt"] - f["min_rtt"]
@@ -173,6 +176,9 @@ def _lossy(f: Flow, loss: float, rate: float, figures: dict[str, Any]) -> Answer
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
                 "times its minimum: the path is full and says so",
                 "losses go on at half the rate", figures)
+    if f["d_dsack_dups"] > f["d_total_retrans"] / 2:
+        return ("loss", "medium", f"{told}, and the peer had most of it already "
+                "(DSACK): reordering or a timeout too early", "no DSACKs", figures)
     return ("loss", "medium" if f["cc"] == "bbr" else "high",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
             f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms); Reno would reach "

@@ -54,7 +54,7 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
     snmp = facts["snmp"]
     entered = snmp.get("TcpExt.TCPMemoryPressures", 0)
     pruned = snmp.get("TcpExt.PruneCalled", 0) + snmp.get("TcpExt.RcvPruned", 0)
-    if entered > 0 or pages and used >= pages[1]:
+    if entered > 0 or facts.get("pressure") or pages and used >= pages[1]:
         yield Diagnosis(
             "host", "memory-pressure", "high",
             f"TCP holds {used} pages ({units.size(used * facts['page'])}) of "
@@ -68,23 +68,32 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
 def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
     for qdisc in device["qdiscs"]:
         # netem stands for a path, not for this host.
-        if qdisc["kind"] == "netem" or not qdisc["drops"] > 0:
+        if qdisc["kind"] == "netem" or not (
+                qdisc["drops"] > 0 or qdisc.get("drops_ever", 0) and _cut(facts)):
             continue
         sent = qdisc["packets"] + qdisc["drops"]
-        share = qdisc["drops"] / sent
-        if share < 1e-4:
+        share = qdisc["drops"] / max(1, sent)
+        if qdisc["drops"] and share < 1e-4:
             continue
         # fair queues and AQM drop to signal; tail drop of a short queue starves.
         signal = qdisc["kind"] in ("fq_codel", "codel", "cake", "red", "fq_pie")
         yield Diagnosis(
             f"{name} {qdisc['kind']}", "qdisc-drops",
             "low" if signal else "high",
-            f"{qdisc['drops']} of {sent} packets dropped in this host's own "
-            f"queue (txqueuelen {device['txqueuelen']})",
+            f"{qdisc['drops']} of {sent} packets dropped in this host's own queue, "
+            f"{qdisc.get('drops_ever', 0)} since it was made (txqueuelen "
+            f"{device['txqueuelen']})",
             "no connection sends again what was dropped", 5 if signal else 85,
             {"drops": qdisc["drops"], "share": share, "kind": qdisc["kind"],
              "txqueuelen": device["txqueuelen"],
              "options": qdisc.get("options") or {}})
+
+
+def _cut(facts: Facts) -> bool:
+    """Does a sender still recover from a loss, with no queue on its path?"""
+    return any(f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
+               and f["high_unacked"] >= 0.7 * f["snd_cwnd"]
+               and f["rtt"] < 1.5 * f["min_rtt"] for f in facts["flows"])
 
 
 def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
