@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from . import (__version__, cmd_apply, cmd_diagnose, cmd_journal, cmd_lint,
-               cmd_plan, cmd_recovery, system)
+               cmd_plan, cmd_recovery, cmd_watch, system)
 from .errors import TuneError
 
 COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_journal, cmd_lint,
-            cmd_recovery)
+            cmd_recovery, cmd_watch)
 
 
 def parser() -> argparse.ArgumentParser:

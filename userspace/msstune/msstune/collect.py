@@ -192,7 +192,7 @@ def collect(interval: float, looks: int = 4,
     def part(name: str, read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (OSError, TuneError, ValueError, IndexError) as error:
+        except (OSError, TuneError, ValueError, LookupError) as error:
             missing.append(f"{name}: {error}")
             return {}
 

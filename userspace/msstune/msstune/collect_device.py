@@ -38,6 +38,8 @@ def devices() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for link in json.loads(system.run("ip", "-j", "-s", "-s", "-d", "link",
                                       "show", "up")):
+        if not link:
+            continue  # ip's place of one that is down
         name = link["ifname"]
         stats = link.get("stats64", {})
         found[name] = {
