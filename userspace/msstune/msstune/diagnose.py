@@ -50,10 +50,12 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
 def diagnose(facts: Facts) -> list[Diagnosis]:
     """One for each connection that moved enough, and one for each finding of the
     host; the first is the answer."""
-    flows = [d for d in (rules_flow.diagnose(f, facts) for f in facts["flows"])
-             if d]
-    host = list(rules_host.diagnose(facts))
+    total = rules_flow.moved(facts)
+    flows = [d for d in (rules_flow.diagnose(f, facts, total)
+                         for f in facts["flows"]) if d]
     flows = _joined(flows)
+    unknown = any(d.limit == "unknown" for d in flows)
+    host = list(rules_host.diagnose(facts))
     # A drop in a local queue can cut the window without a repeat.
     suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
                     for f in facts["flows"])
@@ -62,7 +64,7 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
         if d.limit in ("qdisc-drops",) and not suffering:
             # Dropped, and nobody had to send again: not TCP's trouble.
             d = replace(d, weight=d.weight / 10, confidence="low")
-        if d.limit in _CPU and not any(f.limit == "unknown" for f in flows):
+        if d.limit in _CPU and not unknown:
             # Busy, and every connection has another limit.
             d = replace(d, weight=d.weight / 15)
         kept.append(d)

@@ -34,15 +34,19 @@ def waste(window: float, mss: int) -> float:
     return 1 - window // mss * mss / window if window and mss else 0.0
 
 
-def diagnose(flow: Flow, facts: Facts) -> Diagnosis | None:
-    """None: too little moved to say anything."""
+def moved(facts: Facts) -> int:
+    """Bytes of all connections: what a share is a share of."""
+    return sum(max(f["d_bytes_acked"], f["d_bytes_received"])
+               for f in facts["flows"]) or 1
+
+
+def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
+    """None: too little moved to say anything.  @total: moved()."""
     sent, received = flow["d_bytes_acked"], flow["d_bytes_received"]
     stuck = flow["unacked"] and flow["retransmits"] > 1
     if max(sent, received) < LEAST and not (stuck or flow["wqueue"] > LEAST
                                             or flow["rqueue"] > LEAST):
         return None
-    total = sum(max(f["d_bytes_acked"], f["d_bytes_received"])
-                for f in facts["flows"]) or 1
     weight = 50 * max(sent, received) / total
     answer = (_sender if stuck or sent >= received and not flow["rqueue"] > sent
               else _receiver)(flow, facts)
