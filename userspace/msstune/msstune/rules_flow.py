@@ -131,17 +131,20 @@ def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
     told = f"for {share:.0%} of its busy time the peer's window was full"
     lost = waste(window, mss)
     figures["waste"] = lost
-    if window < mss or window < FEW * mss and lost > WASTE:
-        return ("mss-granularity", "high" if lost > 0.1 else "medium",
-                f"{told}; {units.size(window)} hold {window / mss:.2f} segments of "
-                f"{mss} bytes: {lost:.0%} is lost to whole segments",
-                "smaller segments (mssfrac, MTU) change nothing", figures)
-    if f["low_snd_wnd"] < max(mss, window // 3) or f["timer"] == 4:
+    # A window grows by autotuning; it shrinks only where data lies unread.
+    shrank = f["snd_wnd"] < 0.95 * window
+    if window >= mss and (shrank or f["timer"] == 4
+                          or f["low_snd_wnd"] < max(mss, window // 3)):
         return ("peer-application", "medium",
                 f"{told}; it moved between {units.size(f['low_snd_wnd'])} and "
                 f"{units.size(window)}: the peer's reader empties it late",
                 "the peer's receive queue (ss -m there) stays near empty",
                 figures)
+    if window < mss or window < FEW * mss and lost > WASTE:
+        return ("mss-granularity", "high" if lost > 0.1 else "medium",
+                f"{told}; {units.size(window)} hold {window / mss:.2f} segments of "
+                f"{mss} bytes: {lost:.0%} is lost to whole segments",
+                "smaller segments (mssfrac, MTU) change nothing", figures)
     if not f["options"] & OPT_WSCALE and window > 16384:
         return ("window-scaling", "high",
                 f"{told}, and without window scaling it cannot exceed 65535 "
