@@ -23,11 +23,12 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
 from mssab.system import inside  # noqa: E402
-from msstune import collect, diagnose, plan  # noqa: E402
+from msstune import collect, diagnose, plan, settings  # noqa: E402
 
 A, B = "tune-a", "tune-b"      # and a slot's number behind
 ADDRESS, PORT = "10.9.0.2", 5201
 WARM_UP, INTERVAL = 1.2, 1.5
+WISH = 100e6        # bit/s
 SO_MAX_PACING_RATE = 47
 
 
@@ -133,16 +134,19 @@ CASES = {
     "receive buffer too small": dict(
         b={"net.ipv4.tcp_rmem": SMALL}, want="receive-window"),
     "the same, seen by the receiver": dict(
-        b={"net.ipv4.tcp_rmem": SMALL}, at="B", want="receive-window"),
+        b={"net.ipv4.tcp_rmem": SMALL}, at="B", want="receive-window",
+        cure=True),
     "autotuning off": dict(
-        b={"net.ipv4.tcp_moderate_rcvbuf": 0}, at="B", want="receive-window"),
+        b={"net.ipv4.tcp_moderate_rcvbuf": 0}, at="B", want="receive-window",
+        cure=True),
     "window scaling off": dict(
         b={"net.ipv4.tcp_window_scaling": 0}, want="window-scaling"),
     "jumbo through a small window": dict(
         pair={"mtu": 9000}, b={"net.ipv4.tcp_rmem": "4096 53000 53000"},
         want="mss-granularity"),
     "send buffer too small": dict(
-        a={"net.ipv4.tcp_wmem": "4096 16384 16384"}, want="send-buffer"),
+        a={"net.ipv4.tcp_wmem": "4096 16384 16384"}, want="send-buffer",
+        cure=True),
     "SO_RCVBUF set by hand": dict(
         load={"rcvbuf": 32768}, at="B", want="receive-buffer-fixed"),
     "random loss": dict(
@@ -182,7 +186,7 @@ CASES = {
 
 
 def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
-        want=""):
+        want="", cure=False):
     kept = {}
     pair(**(pair_ or {}))
     try:
@@ -194,9 +198,12 @@ def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
         put(B, dict(b))
         if after:
             sh(after)
+        end = A if at == "A" else B
         with transfer(**(load or {})):
             time.sleep(WARM_UP)  # slow start
-            facts = facts_of(A if at == "A" else B)
+            facts = facts_of(end)
+        if cure:
+            cured(name, facts, end, **(load or {}))
     finally:
         for path, value in kept.items():
             path.write_text(value)
@@ -216,6 +223,35 @@ def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
         told += [f"{d.weight:.1f} {d.subject} {d.limit}: {d.why} "
                  f"{json.dumps(d.figures)}" for d in found]
     tell(*told, f"{'ok' if right else 'not ok'} {name}")
+
+
+def rate(facts):
+    """Bytes/s of the busiest connection."""
+    return max([max(f["d_bytes_acked"], f["d_bytes_received"])
+                for f in facts["flows"]], default=0) / facts["interval"]
+
+
+def cured(name, facts, end, **load):
+    """What is planned, written where it was diagnosed: a new transfer is
+    faster, and reaches the wish or has another limit."""
+    found = first(facts)[2]
+    proposals = [p for p in plan.propose(facts, found, plan.Wish(rate=WISH))
+                 if p.setting]
+    with inside(end):
+        for p in proposals:
+            setting, value = settings.parse(f"{p.setting}={p.new}")
+            setting.write(value)
+    with transfer(**load):
+        time.sleep(WARM_UP)
+        after = facts_of(end)
+    answer = first(after)[1]
+    right = proposals and rate(after) > 1.2 * rate(facts) and (
+        rate(after) * 8 >= WISH or answer is None
+        or answer.limit != found[0].limit)
+    tell(f"{name}: {rate(facts) / 1e6:.2f} MB/s, {rate(after) / 1e6:.2f} with "
+         + ", ".join(f"{p.setting}={p.new}" for p in proposals)
+         + f"; then {answer.limit if answer else 'nothing'}",
+         f"{'ok' if right else 'not ok'} {name}: the plan cures it")
 
 
 def tell(*lines):

@@ -3,7 +3,7 @@
 # msstune on real traffic: planted faults and what it says first (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
 . "$(dirname "$0")/../lib.sh"
-plan 24
+plan 27
 
 tune=("$TOP/userspace/msstune/msstune.sh" --state "$TMP/state")
 modprobe -a sch_netem sch_tbf sch_fq sch_fq_codel veth tcp_diag || exit
