@@ -109,10 +109,8 @@ class Engine:
                     for change, entry in zip(changes, entries):
                         self._write(transaction, change, entry)
                     self._append(transaction, "applied")
-                except BaseException as error:
+                except BaseException:
                     self.undo(transaction, "failed")
-                    if isinstance(error, OSError):
-                        raise TuneError(f"{error}; all undone") from error
                     raise
                 transaction.applied = True
             return transaction
@@ -141,7 +139,11 @@ class Engine:
                      new=entry.new, identity=entry.identity,
                      reason=entry.reason)
         transaction.entries.append(entry)
-        change.setting.write(change.new)
+        try:
+            change.setting.write(change.new)
+        except OSError as error:
+            raise TuneError(f"{entry.name}={change.new}: {error.strerror}; all "
+                            "undone") from error
         entry.got = change.setting.read()
         self._append(transaction, "done", n=n, got=entry.got)
         if not change.setting.took(change.new, entry.got):

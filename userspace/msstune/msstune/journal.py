@@ -64,7 +64,11 @@ class Journal:
 
     @contextmanager
     def lock(self, wait: bool = True) -> Iterator[None]:
-        """Ends with the process that holds it, however that ends."""
+        """Ends with the process that holds it, however that ends.  @wait: for
+        those that find nothing to do where nothing was ever applied."""
+        if wait and not self.folder.exists():
+            yield
+            return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self.folder / "lock", "w", encoding="ascii") as lock:
             try:
