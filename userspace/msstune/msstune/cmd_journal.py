@@ -42,7 +42,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
                      metavar="NUMBER", help="only this change")
     cmd.set_defaults(run=export_file)
-    cmd = commands.add_parser("timer", help=argparse.SUPPRESS)
+    cmd = commands.add_parser("timer")  # for ourselves: not in the help
     cmd.add_argument("number", type=int)
     cmd.add_argument("timeout", type=float)
     cmd.set_defaults(run=lambda args: deadman.watch(
