@@ -87,6 +87,49 @@ def test_killed_in_a_namespace():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+DEVICE = r"""
+import os, subprocess, sys, tempfile
+sys.path.insert(0, sys.argv[1])
+import msstune_kill as kill
+from pathlib import Path
+
+def shown():
+    return [os.popen(c).read() for c in (
+        "ip -d link show va", "tc qdisc show dev va", "ethtool -k va",
+        "grep . /sys/class/net/va/queues/*/[rx]ps_cpus "
+        "/sys/class/net/va/gro_flush_timeout")]
+before = shown()
+wanted = ["mtu:va=9000", "offload:va:tso=off", "offload:va:gro=on",
+          "qdisc:va=pfifo limit 7", "queue:va:rx-0/rps_cpus=2",
+          "queue:va:tx-0/xps_cpus=1", "queue:va:gro_flush_timeout=20000"]
+kill.deadman.armed = kill.no_timer
+with tempfile.TemporaryDirectory() as state:
+    kill.applying(Path(state), Path("/"), wanted)()
+    after = shown()
+    done, = kill.engine(Path(state), Path("/")).rollback()
+print([e.undone for e in done.entries], [a != b for a, b in zip(after, before)],
+      shown() == before)
+"""
+
+
+def test_every_setting_of_a_device_is_put_back():
+    """On a veth, in a namespace with a /sys of its own."""
+    unshare = ["unshare", "-n", "-m"] if os.geteuid() == 0 else [
+        "unshare", "-rnm"]
+    made = subprocess.run(
+        [*unshare, "sh", "-c", "mount -t sysfs none /sys && ip link add va "
+         "type veth peer name vb"], check=False, capture_output=True)
+    if made.returncode:
+        pytest.skip("no right to make a network namespace, or no veth")
+    done = subprocess.run(
+        [*unshare, "sh", "-c", "mount -t sysfs none /sys && ip link add va "
+         "type veth peer name vb && ip link set va up && exec "
+         '/usr/bin/python3 -c "$0" "$1"', DEVICE, import_path],
+        check=False, capture_output=True, text=True)
+    assert done.stdout == (f"{['restored'] * 7} {[True] * 4} True\n"
+                           ), done.stdout + done.stderr
+
+
 def wait_until(condition):
     end = time.monotonic() + 30
     while not condition():
