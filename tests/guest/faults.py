@@ -28,7 +28,7 @@ from msstune import collect, diagnose, plan, settings  # noqa: E402
 A, B = "tune-a", "tune-b"      # and a slot's number behind
 ADDRESS, PORT = "10.9.0.2", 5201
 WARM_UP, INTERVAL = 1.2, 1.5
-WISH = 100e6        # bit/s
+WISH = 8e6          # bit/s
 SO_MAX_PACING_RATE = 47
 
 
@@ -43,7 +43,8 @@ def put(end, settings):
             Path("/proc/sys", key.replace(".", "/")).write_text(f"{value}\n")
 
 
-def pair(mtu=1500, rtt_ms=20, egress="", ingress=""):
+# Round trips so long that the emulated CPU is never the limit.
+def pair(mtu=1500, rtt_ms=50, egress="", ingress=""):
     """Two fresh namespaces; @egress: root qdisc at the sender instead of half
     of the delay; @ingress: more of netem's words there."""
     sh(f"""
@@ -123,14 +124,14 @@ def first(facts):
     return verdict, (wrong or found or [None])[0], found
 
 
-RATE = "tc -n $A qdisc add dev va root handle 1: tbf rate 20mbit burst 20kb "
+RATE = "tc -n $A qdisc add dev va root handle 1: tbf rate 5mbit burst 20kb "
 SMALL = "4096 65536 65536"
 
 #: name: what pair() and transfer() get, sysctls of A and B, where to look, and
 #: the limit that is right.
 CASES = {
     "nothing is wrong": dict(
-        pair={"ingress": "rate 20mbit"}, want="path"),
+        pair={"ingress": "rate 5mbit"}, want="path"),
     "receive buffer too small": dict(
         b={"net.ipv4.tcp_rmem": SMALL}, want="receive-window"),
     "the same, seen by the receiver": dict(
@@ -150,19 +151,19 @@ CASES = {
     "SO_RCVBUF set by hand": dict(
         load={"rcvbuf": 32768}, at="B", want="receive-buffer-fixed"),
     "random loss": dict(
-        pair={"ingress": "loss 1% limit 10000"}, want="loss"),
+        pair={"ingress": "loss 2% limit 10000"}, want="loss"),
     "SACK off with loss": dict(
-        pair={"ingress": "loss 1% limit 10000"}, a={"net.ipv4.tcp_sack": 0},
+        pair={"ingress": "loss 2% limit 10000"}, a={"net.ipv4.tcp_sack": 0},
         b={"net.ipv4.tcp_sack": 0}, want="sack-off"),
     "pacing limit of the socket": dict(
-        load={"pacing": 10**6}, want="pacing"),
+        load={"pacing": 300_000}, want="pacing"),
     "pacing limit of fq": dict(
-        pair={"egress": "tc -n $A qdisc add dev va root fq maxrate 8mbit"},
+        pair={"egress": "tc -n $A qdisc add dev va root fq maxrate 2mbit"},
         want="pacing"),
     "slow reader": dict(
-        load={"read_every": 0.03}, at="B", want="application-receive"),
+        load={"read_every": 0.06}, at="B", want="application-receive"),
     "slow reader, seen by the sender": dict(
-        load={"read_every": 0.03}, want="peer-application"),
+        load={"read_every": 0.06}, want="peer-application"),
     "slow writer": dict(
         load={"write": 1000, "write_every": 0.002}, want="application-send"),
     "txqueuelen 2": dict(
@@ -180,7 +181,7 @@ CASES = {
         f"ip -n $B route change 10.9.0.0/24 dev vb src {ADDRESS} advmss 8960; "
         "ip netns exec $A ethtool -K va gso off tso off", want="mtu"),
     "timestamps on one side": dict(
-        pair={"ingress": "rate 20mbit"}, b={"net.ipv4.tcp_timestamps": 0},
+        pair={"ingress": "rate 5mbit"}, b={"net.ipv4.tcp_timestamps": 0},
         want="timestamps"),
 }
 

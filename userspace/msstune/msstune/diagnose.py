@@ -24,7 +24,7 @@ _CAUSES = {
 
 
 #: Of the host, and only of interest where a connection has no limit of its own.
-_CPU = ("cpu", "cpu-softirq", "placement")
+_CPU = ("cpu", "cpu-softirq", "placement", "budget")
 
 
 def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:

@@ -18,6 +18,8 @@ from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 Flow = dict[str, Any]
 LIMITED = 0.3        # share of busy time that makes a limit
 IDLE = 0.7           # a sender busy for less of the interval has too little to send
+SELDOM = 0.5         # and for less than this whatever else there is does not count
+USED = 0.6           # share of its window that a receiver sees pass each round trip
 WASTE = 1 / 24       # as the module's: what is worth acting on
 FEW = 16             # segments in a window where granularity matters
 LOSS = 5e-4          # share of segments sent again that is a matter
@@ -79,6 +81,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 f"{f['snd_mss']} bytes, and nothing arrives",
                 "ping -M do with that size arrives: then the path is down for "
                 "another reason", figures)
+    if busy < SELDOM and not f["d_total_retrans"]:
+        return _idle(busy, figures)
     if rwnd >= LIMITED:
         return _window(f, rwnd, figures)
     if sndbuf >= LIMITED:
@@ -88,7 +92,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "a larger buffer changes nothing: then the application writes in "
                 "bursts", figures)
     idle = f["high_notsent_bytes"] < f["snd_mss"] and f["unacked"] < f["snd_cwnd"]
-    full = f.get("low_wmem_queued", 0) > 0.6 * figures["sndbuf"] > 0
+    # A writer that waits is let in again at two thirds.
+    full = (f.get("high_wmem_queued", 0) >= figures["sndbuf"] > 0
+            and f["low_wmem_queued"] > 0.6 * figures["sndbuf"])
     if idle and f["app_limited"] and full and busy >= IDLE:
         return ("send-buffer", "high",
                 f"its send buffer ({units.size(figures['sndbuf'])}) was full of "
@@ -104,13 +110,11 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if shaped:
         return ("pacing", "high", shaped[0], "the limit is raised and the rate "
                 "stays", figures | {"maxrate": shaped[1]})
-    if loss >= LOSS and f["d_total_retrans"] >= 3:
+    least = 2 if f["options"] & OPT_SACK else 1
+    if loss >= LOSS and f["d_total_retrans"] >= least:
         return _lossy(f, loss, rate, figures)
     if busy < IDLE or f["app_limited"] and idle:
-        return ("application-send", "high" if busy < 0.5 else "medium",
-                f"it had data in flight for {busy:.0%} of the time, and none "
-                "waiting", "data waits in the send queue (notsent) for longer",
-                figures)
+        return _idle(busy, figures)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
@@ -121,6 +125,13 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     return ("unknown", "low",
             "neither window, buffer, loss, pacing nor the application explains "
             "its rate", "a longer --interval, or a pathprof --profile", figures)
+
+
+def _idle(busy: float, figures: dict[str, Any]) -> Answer:
+    """The application gives it too little to send."""
+    return ("application-send", "high" if busy < SELDOM else "medium",
+            f"it had data in flight for {busy:.0%} of the time, and none waiting",
+            "data waits in the send queue (notsent) for longer", figures)
 
 
 def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
@@ -219,7 +230,7 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
                 f"{units.size(f['low_rqueue'])} to {units.size(f['high_rqueue'])} "
                 f"lie unread of a window of {units.size(window)}",
                 "the queue is empty at most looks", figures)
-    if used >= 0.7:
+    if used >= USED:
         lost = waste(window, f["rcv_mss"])
         figures["waste"] = lost
         told = (f"{used:.0%} of the window ({units.size(window)}) passes each "
