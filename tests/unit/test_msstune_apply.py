@@ -385,8 +385,11 @@ def test_other_kinds_need_the_real_machine(root):
     ("pfifo", {"limit": 77}, "pfifo limit 77"),
     ("fq_codel", {"limit": 10240, "target": 4999, "ecn": True},
      "fq_codel limit 10240 target 4999us ecn"),
+    ("fq_codel", {"limit": 333}, "fq_codel limit 333 noecn"),
     ("fq", {"limit": 1, "maxrate": 125000000, "horizon_drop": None},
-     "fq limit 1 maxrate 125000000bps")])
+     "fq limit 1 maxrate 125000000bps horizon_drop"),
+    ("fq", {"limit": 1, "pacing": False, "horizon_cap": None},
+     "fq limit 1 nopacing horizon_cap")])
 def test_a_qdisc_is_spelled_as_tc_reads_it(kind, options, words):
     assert set_qdisc.spelled(kind, options) == words
     with pytest.raises(NotSupported):

@@ -93,13 +93,13 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "bursts", figures)
     idle = f["high_notsent_bytes"] < f["snd_mss"] and f["unacked"] < f["snd_cwnd"]
     # A writer that waits is let in again at two thirds.
-    full = (f.get("high_wmem_queued", 0) >= figures["sndbuf"] > 0
-            and f["low_wmem_queued"] > 0.6 * figures["sndbuf"])
-    if idle and f["app_limited"] and full and busy >= IDLE:
-        return ("send-buffer", "high",
+    full = f.get("high_wmem_queued", 0) >= figures["sndbuf"] > 0
+    if idle and f["app_limited"] and full and busy >= 0.9:
+        always = f["low_wmem_queued"] > 0.6 * figures["sndbuf"]
+        return ("send-buffer", "high" if always else "medium",
                 f"its send buffer ({units.size(figures['sndbuf'])}) was full of "
-                "what was not acknowledged yet at every look, and the congestion "
-                "window was not", "a larger buffer changes nothing", figures)
+                "what was not acknowledged yet, and the congestion window was not",
+                "a larger buffer changes nothing", figures)
     cap = f["max_pacing_rate"]
     if cap not in UNLIMITED and rate >= 0.7 * cap * 8:
         return ("pacing", "high",
@@ -156,6 +156,17 @@ def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
                 f"{told}; {units.size(window)} hold {window / mss:.2f} segments of "
                 f"{mss} bytes: {lost:.0%} is lost to whole segments",
                 "smaller segments (mssfrac, MTU) change nothing", figures)
+    if window <= 8 * mss and not window % mss:
+        return ("mss-granularity", "medium",
+                f"{told}; it is {window // mss} segments of {mss} bytes to the byte: "
+                "the receiver offers whole segments only, which costs up to "
+                f"{mss / (window + mss):.0%} of its buffer", "its window stays with "
+                "smaller segments (MTU)", figures | {"waste": mss / (window + mss)})
+    if f["rtt"] >= 10 * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 5000:
+        return ("path", "medium",
+                f"{told}, and the round trip is {f['rtt'] / f['min_rtt']:.1f} times "
+                "its minimum: a larger window would only lengthen the queue",
+                "the rate is below what the link can carry", figures)
     if not f["options"] & OPT_WSCALE and window > 16384:
         return ("window-scaling", "high",
                 f"{told}, and without window scaling it cannot exceed 65535 "

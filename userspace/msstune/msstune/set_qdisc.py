@@ -27,11 +27,15 @@ _OPTIONS = {
                  "interval": "us", "memory_limit": "", "drop_batch": "",
                  "ce_threshold": "us"},
 }
+#: Words without a value: (on, off).  tc prints some with null for on.
 _FLAGS = {"fq": {"pacing": ("pacing", "nopacing"),
-                 "horizon_drop": ("horizon_drop", "")},
+                 "horizon_drop": ("horizon_drop", ""),
+                 "horizon_cap": ("horizon_cap", "")},
           "fq_codel": {"ecn": ("ecn", "noecn")}}
+#: What it means that an option is not printed, where that is not the default.
+_ABSENT = {"fq_codel": {"ecn": "noecn"}}
 #: Printed, and not to be given.
-_DERIVED = {"fq": {"bands", "priomap", "weights", "horizon_cap"}}
+_DERIVED = {"fq": {"bands", "priomap", "weights"}}
 
 
 def spelled(kind: str, options: dict[str, Any]) -> str:
@@ -42,11 +46,13 @@ def spelled(kind: str, options: dict[str, Any]) -> str:
         if suffix is not None:
             words += [key, f"{value}{suffix}"]
         elif key in _FLAGS.get(kind, {}):
-            words += filter(None, [_FLAGS[kind][key][0 if value else 1]])
+            off = value is False or value == 0
+            words += filter(None, [_FLAGS[kind][key][off]])
         elif key not in _DERIVED.get(kind, set()):
             raise NotSupported(f"qdisc {kind}: option {key} could not be put "
                                "back")
-    return " ".join(words)
+    return " ".join(words + [word for key, word in _ABSENT.get(kind, {}).items()
+                             if key not in options])
 
 
 class Qdisc(DeviceSetting):

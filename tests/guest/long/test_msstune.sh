@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # msstune on real traffic: planted faults and what it says first (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 plan 27
 
 tune=("$TOP/userspace/msstune/msstune.sh" --state "$TMP/state")
