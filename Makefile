@@ -20,7 +20,7 @@ endif
 export V
 QUIET   := --no-print-directory $(if $(V),,-s)
 
-all: module pathprof mssab docs	## build everything for this machine (default)
+all: module pathprof mssab msstune docs	## build everything for this machine (default)
 
 module:				## build mssfrac.ko for the running kernel
 	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
@@ -38,6 +38,10 @@ pathprof: tools			## build the profiler
 
 mssab: tools build/bin/mssab-load ## build the A/B runner
 	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
+
+msstune: tools			## put the tuner beside them
+	@mkdir -p build/bin
+	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
 
 build/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
@@ -153,7 +157,7 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab pattern docs tools demo check \
+.PHONY: all module kmod pathprof mssab msstune pattern docs tools demo check \
 	check-all check-debug check-packetdrill check-unit shell experiment \
 	bench-window \
 	bench-window-iperf3 bench-cost bench-overhead bench-programs \

@@ -188,6 +188,15 @@ check_mssab() {
 		"$(section OPTIONS <"$(doc mssab.1.rst)" | grep ^- | long_options)"
 }
 
+check_msstune() {
+	same "$({
+		grep -h -o 'add_argument("[^)]*' \
+			"$tree"/userspace/msstune/msstune/{cli,cmd_*}.py
+		echo --help --version
+	} | long_options)" \
+		"$(section OPTIONS <"$(doc msstune.1.rst)" | grep ^- | long_options)"
+}
+
 check_mssab_load() {
 	same "$(sed -n 's/^"  \(--[a-z-]*\).*/\1/p' \
 		"$tree/userspace/mssab/mssab-load.c" | long_options)" \
@@ -275,9 +284,10 @@ cells=Documentation/mssab-experiment.5.rst
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..47"
+echo "1..49"
 for check in settings sysctls counters whys fields constants arms ranges cells \
-	cell_keys design design_keys metrics guest mssab mssab_load pages references arm; do
+	cell_keys design design_keys metrics guest mssab msstune mssab_load pages \
+	references arm; do
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
@@ -301,6 +311,7 @@ plant design_keys Documentation/mssab-design.5.rst 's/^stolen_percent /stolen_pe
 plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
+plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
 plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
 plant pages Documentation/index.rst '/: experiments.grid.rst/d'
