@@ -20,7 +20,7 @@ endif
 export V
 QUIET   := --no-print-directory $(if $(V),,-s)
 
-all: module pathprof mssab docs	## build everything for this machine (default)
+all: module pathprof mssab msstune docs	## build everything for this machine (default)
 
 module:				## build mssfrac.ko for the running kernel
 	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
@@ -38,6 +38,10 @@ pathprof: tools			## build the profiler
 
 mssab: tools build/bin/mssab-load ## build the A/B runner
 	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
+
+msstune: tools			## put the tuner beside them
+	@mkdir -p build/bin
+	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
 
 build/bin/mssab-load: userspace/mssab/mssab-load.c
 	@mkdir -p $(@D)
@@ -65,7 +69,7 @@ demo:				## show it all in a guest running KERNEL=
 	@scripts/demo --kernel $(KERNEL)
 
 check:				## run all tests on Debian 12's kernels
-	@scripts/setup build guest $(TESTED) check
+	@scripts/setup build guest $(TESTED) check ab
 	@tests/run
 
 check-debug:			## module tests and stress on a debug kernel
@@ -74,11 +78,11 @@ check-debug:			## module tests and stress on a debug kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
 check-all:			## the same on every kernel of KERNELS, and DKMS
-	@scripts/setup build guest $(ALL) check roots
+	@scripts/setup build guest $(ALL) check ab roots
 	@tests/run --all
 
 check-unit:			## run the tests that need no guest
-	@scripts/setup build check
+	@scripts/setup build check ab
 	@tests/run --only '^(lint|unit)/'
 
 PACKETDRILL ?= PACKETDRILL-is-not-set
@@ -92,6 +96,12 @@ shell:				## a shell in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/guest --kernel $(KERNEL) --shell
+
+FILE ?= experiments/window-26k.toml
+experiment:			## run the experiment FILE= in a guest, to a verdict
+	@scripts/setup build guest $(KERNEL) ab
+	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
+	@scripts/experiment $(KERNEL) $(FILE)
 
 bench-window:			## measure the window grid, report it (resumes)
 	@scripts/setup build guest $(KERNEL) plot
@@ -147,8 +157,9 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab pattern docs tools demo check \
-	check-all check-debug check-packetdrill check-unit shell bench-window \
+.PHONY: all module kmod pathprof mssab msstune pattern docs tools demo check \
+	check-all check-debug check-packetdrill check-unit shell experiment \
+	bench-window \
 	bench-window-iperf3 bench-cost bench-overhead bench-programs \
 	bench-payload load \
 	unload dkms undkms install uninstall clean help

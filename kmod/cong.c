@@ -4,8 +4,8 @@
  * region) that counts bytes and moves its window in steps of MSS/64.
  *
  * The kernel counts a congestion window in segments.  Here the window is kept
- * in bytes; snd_cwnd is that rounded up to segments.  Where the rounding is a
- * large part, in windows of few segments, pacing makes up for it
+ * in bytes; snd_cwnd is that rounded to segments.  Where the rounding is a
+ * large part, in windows of few segments, it goes up and pacing makes up for it
  * (mssfrac_pacing_rate()): TCP Prague carries its fractional window likewise.
  * The pacing is TCP's own and needs no sch_fq.
  *
@@ -295,7 +295,7 @@ static void pace(struct sock *sk)
 	    tcp_snd_cwnd(tp) != ca->cwnd)
 		return;
 
-	if (ca->win < ca->ssthresh || ca->cwnd > MSSFRAC_PACED_SEGS) {
+	if (ca->win < ca->ssthresh || ca->win > MSSFRAC_PACED_SEGS * ca->seg) {
 		/* But leave it where SO_MAX_PACING_RATE asked for it. */
 		if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 			cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,

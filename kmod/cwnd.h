@@ -70,11 +70,17 @@ static inline u32 mssfrac_cbrt(u64 a)
 	return root;
 }
 
-/* The segments of @seg bytes that hold @win: the kernel's snd_cwnd. */
+/*
+ * @win in segments of @seg bytes: the kernel's snd_cwnd.  Rounded up while it is
+ * small, where pacing holds the fraction; then down, as tcp_cubic.c rounds: up,
+ * a flow would have a segment more than its share beside Reno.
+ */
 static inline u32 mssfrac_cwnd_segments(u32 win, u32 seg)
 {
-	u32 count = seg ? win / seg + !!(win % seg) : 0;
+	u32 count = seg ? win / seg : 0;
 
+	if (count < MSSFRAC_PACED_SEGS && seg && win % seg)
+		count++;
 	return count ? count : 1;
 }
 
@@ -232,8 +238,8 @@ static inline u32 mssfrac_reno_growth(u32 mss)
  * @srtt8:   8 times the smoothed round trip, us (tcp_sock's srtt_us); not 0
  * @percent: of @win per round trip, at most
  *
- * snd_cwnd is @win rounded up, so the kernel would let up to a segment more
- * into the network.  Where the window is full but for a segment, the rate is
+ * snd_cwnd of such a window is rounded up, so the kernel would let up to a
+ * segment more into the network.  Where the window is full but for a segment, the rate is
  * @win per round trip, and so is what is in flight.  (But for two, in effect:
  * a receiver acknowledges every second one.)  With less in flight it is higher
  * by as much as is missing, and @percent at most.

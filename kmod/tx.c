@@ -206,6 +206,17 @@ static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
 
+/*
+ * A trial that failed may leave segments, chunks and ACKs in a worse order than
+ * it found them, for good; the next would do so again.
+ */
+static bool spoilt(const struct mssfrac_tx *tx, u64 rate)
+{
+	return tx->backoff && tx->backoff < BACKOFF_MAX &&
+	       tx->epoch_wnd >= tx->base_wnd &&
+	       rate < tx->base_rate - (tx->base_rate >> GAIN_SHIFT);
+}
+
 static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -213,6 +224,10 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
 	u64 used = window_used(tp, tx, rate);
 
+	if (!tx->wait && spoilt(tx, rate)) {
+		tx->backoff = BACKOFF_MAX;
+		tx->wait = BACKOFF_MAX;
+	}
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
 	    mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {

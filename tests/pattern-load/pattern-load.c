@@ -33,22 +33,24 @@
  * A flow is stuck if it moved nothing for STUCK_NS while others moved.  That
  * is looked at in steps of STEP_NS.  A step that took longer counts no more
  * than STEP_MAX_NS: this program did not run, and a busy host is not a stuck
- * flow.  Nor is one stuck, before GIVE_UP_NS, whose sender waits for the
- * RTO_EXCUSED-th timeout in a row: those double each time, and the network of
- * these tests does lose packets.
+ * flow.  SLACK_NS is for what such steps add to the times the kernel tells.
  *
- * Nor is one stuck, before GIVE_UP_NS, that the kernel alone would leave so.
+ * Before GIVE_UP_NS a flow may wait for the kernel's own timers:
+ *
+ * The network of these tests loses packets, and the retransmission timer
+ * doubles each time.  After n timeouts the sender has waited for all of them
+ * and waits for the next: 2^(n+1) - 1 times the first, which itself is seconds
+ * where a busy host made round trips of seconds.
+ *
  * With nothing in flight and a window below one segment it sends when the timer
  * of the zero-window probe expires, and every ACK that comes sets that timer
  * anew (tcp_ack_probe()): while the other way of the connection is busy, and
- * for one timer's time after, nothing goes out.  PROBE_SLACK_NS is for steps
- * that took long.
+ * for one timer's time after, nothing goes out.
  */
 #define STUCK_NS	(5 * SEC)
 #define STEP_NS		(100 * MSEC)
 #define STEP_MAX_NS	(200 * MSEC)
-#define RTO_EXCUSED	3
-#define PROBE_SLACK_NS	(1 * SEC)
+#define SLACK_NS	(1 * SEC)
 #define GIVE_UP_NS	(60 * SEC)
 
 struct options opt = {
@@ -85,19 +87,24 @@ static void enter_netns(const char *name)
 
 /* --- Progress ------------------------------------------------------------ */
 
-static bool waits_for_timeout(const struct tcp_info *info)
+static uint64_t timer_ns(const struct tcp_info *info)
 {
-	return info->tcpi_retransmits >= RTO_EXCUSED;
+	return info->tcpi_rto * 1000ULL;
+}
+
+static bool waits_for_timeout(const struct tcp_info *info, uint64_t idle)
+{
+	return info->tcpi_unacked &&
+	       idle < 2 * timer_ns(info) -
+		      (timer_ns(info) >> info->tcpi_backoff) + SLACK_NS;
 }
 
 static bool waits_for_probe(const struct tcp_info *info)
 {
-	uint64_t timer_ns = (uint64_t)info->tcpi_rto * 1000
-			    << info->tcpi_backoff;
-
 	return !info->tcpi_unacked && info->tcpi_notsent_bytes &&
 	       info->tcpi_snd_wnd < info->tcpi_snd_mss &&
-	       info->tcpi_last_ack_recv * MSEC < timer_ns + PROBE_SLACK_NS;
+	       info->tcpi_last_ack_recv * MSEC <
+	       (timer_ns(info) << info->tcpi_backoff) + SLACK_NS;
 }
 
 /* Does the kernel, and no policy, let this end wait? */
@@ -108,7 +115,7 @@ static bool excused(struct way *w, int fd)
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
 		return false;
-	if (waits_for_timeout(&info))
+	if (waits_for_timeout(&info, w->idle))
 		return true;
 	if (!waits_for_probe(&info))
 		return false;

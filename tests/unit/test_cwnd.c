@@ -270,17 +270,21 @@ static bool never_dearer(void)
 	return true;
 }
 
-/* MSS lowered to its fraction, as by tx.c: growth asks for bytes alone. */
+/* Up to MSSFRAC_PACED_SEGS segments hold the window; then the window them. */
 static bool rounding(void)
 {
 	int i;
 
 	for (i = 0; i < 100000; i++) {
 		u32 seg = 88 + random_below(65448);
-		u32 win = random_below(MSSFRAC_CWND_MAX);
+		u32 win = random_below(i % 2 ? MSSFRAC_CWND_MAX :
+					       2 * MSSFRAC_PACED_SEGS * seg);
 		u64 segs = mssfrac_cwnd_segments(win, seg);
+		bool up = win <= MSSFRAC_PACED_SEGS * seg;
+		u64 low = up ? segs - 1 : segs, high = up ? segs : segs + 1;
 
-		if (segs * seg < win || (segs - 1) * seg >= (win ? win : 1)) {
+		/* (low, high] going up, [low, high) going down */
+		if (win && (low * seg + up > win || high * seg + up <= win)) {
 			printf("# win %u seg %u: %u\n", win, seg, (u32)segs);
 			return false;
 		}
@@ -438,7 +442,7 @@ int main(void)
 	CASE("a simulated flow follows Reno's estimate", follows_reno());
 	CASE("growth does not depend on what an ACK covers", divided_acks());
 	CASE("no stream of ACKs buys more than its bytes", never_dearer());
-	CASE("segments hold the window and no more", rounding());
+	CASE("segments hold a small window, and fit a large one", rounding());
 	CASE("growth is within 0 and half the window", growth_bounds());
 	CASE("reduction and fast convergence", reductions());
 	CASE("bytes counted of one ACK", counted());

@@ -144,6 +144,31 @@ check_cell_keys() {
 		"$(page_cells CELLS | cut -d' ' -f1)"
 }
 
+# name low..high of each key of [design]; its names; those of the metrics.
+check_design() {
+	same "$(sed -E -n '/^DESIGN_RANGES = /,/^}/s/^ *"([a-z_]+)": \((.*), (.*)\),/\1 \2..\3/p' \
+		"$tree/userspace/mssab/mssab/design.py" |
+		sed 's/2\*\*32 - 1/2^32-1/')" \
+		"$(section DESIGN <"$(doc mssab-design.5.rst)" | rows |
+			sed -E -n '/^pairs /d; s/^([a-z_]+) .* ([0-9.]*[0-9])\.\.([0-9^.-]+) .*/\1 \2..\3/p')"
+}
+
+check_design_keys() {
+	same "$({
+		sed -n '/^DESIGN_KEYS/,/^}/s/^ *"\([a-z_]*\)".*/\1/p' \
+			"$tree/userspace/mssab/mssab/design.py"
+		echo pairs
+	})" "$(section DESIGN <"$(doc mssab-design.5.rst)" | rows |
+		cut -d' ' -f1)"
+}
+
+check_metrics() {
+	same "$(sed -E -n 's/^    "([a-z0-9_]+)": \(Metric\(.*/\1/p' \
+		"$tree/userspace/mssab/mssab/metrics.py")" \
+		"$(section METRICS <"$(doc mssab-design.5.rst)" | rows |
+			cut -d' ' -f1)"
+}
+
 long_options() { grep -o -E -- '--[a-z-]+' | sort -u; }
 
 check_guest() {
@@ -161,6 +186,15 @@ check_mssab() {
 		echo --help
 	} | long_options)" \
 		"$(section OPTIONS <"$(doc mssab.1.rst)" | grep ^- | long_options)"
+}
+
+check_msstune() {
+	same "$({
+		grep -h -o 'add_argument("[^)]*' \
+			"$tree"/userspace/msstune/msstune/{cli,cmd_*}.py
+		echo --help --version
+	} | long_options)" \
+		"$(section OPTIONS <"$(doc msstune.1.rst)" | grep ^- | long_options)"
 }
 
 check_mssab_load() {
@@ -250,9 +284,10 @@ cells=Documentation/mssab-experiment.5.rst
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..41"
+echo "1..49"
 for check in settings sysctls counters whys fields constants arms ranges cells \
-	cell_keys guest mssab mssab_load pages references arm; do
+	cell_keys design design_keys metrics guest mssab msstune mssab_load pages \
+	references arm; do
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
@@ -271,8 +306,12 @@ plant arms "$experiment" 's/"seg_max": \(2,/"seg_max": (3,/'
 plant ranges "$cells" 's/2\^24/2^23/'
 plant cells "$experiment" 's/repeat: int = 1/repeat: int = 2/'
 plant cell_keys "$experiment" 's/"repeat": int/"times": int/'
+plant design userspace/mssab/mssab/design.py 's/"attempts": \(1,/"attempts": (2,/'
+plant design_keys Documentation/mssab-design.5.rst 's/^stolen_percent /stolen_per_mil /'
+plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
+plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
 plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
 plant pages Documentation/index.rst '/: experiments.grid.rst/d'

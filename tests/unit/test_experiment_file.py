@@ -52,4 +52,5 @@ def test_rounds_are_round_trips(tmp_path):
 
 def test_what_ships_is_valid():
     for path in sorted((TOP / "experiments").glob("*.toml")):
-        assert experiment.load(path).cells, path
+        if "[design]" not in path.read_text():  # see test_design.py
+            assert experiment.load(path).cells, path

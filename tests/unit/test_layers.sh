@@ -48,7 +48,7 @@ plant() {
 }
 
 echo "KTAP version 1"
-echo "1..14"
+echo "1..15"
 
 write kmod/compat.h '#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)'
 write kmod/main.c '#include <linux/tcp.h>'
@@ -82,8 +82,10 @@ plant "a file of 701 lines" 7 \
 	kmod/main.c "$(seq -f '/* %g */' 701)"
 plant "a script of 701 lines" 7 \
 	tests/run "$(seq -f '# %g' 701)"
-plant "a home directory in a script" 8 \
+plant "a command of the tuner that writes" 8 \
+	userspace/msstune/msstune/cmd_apply.py 'setting.write("1")'
+plant "a home directory in a script" 9 \
 	tests/run "cd /ho""me/someone/src"
-plant "root's folder in a script" 8 \
+plant "root's folder in a script" 9 \
 	tests/run "cd /ro""ot/src"
 exit $bad

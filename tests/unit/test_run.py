@@ -181,8 +181,8 @@ def test_long_tests_are_for_all_only():
     run = load_runner()
     short = {path.name for path in run.guest_scripts("6.1", "fast", False)}
     every = {path.name for path in run.guest_scripts("6.1", "fast", True)}
-    assert "test_module.sh" in short and "test_stress.sh" not in short
-    assert "test_stress.sh" in every and short < every
+    assert "test_module.sh" in short and "test_tracers.sh" not in short
+    assert "test_tracers.sh" in every and short < every
 
 
 def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):

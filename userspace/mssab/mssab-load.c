@@ -31,6 +31,7 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 #define EXIT_USAGE 2
+#define MAX_TIMED (1 << 20)	/* requests; later ones are not timed */
 #define BUF_SIZE (1 << 24)	/* the largest write */
 
 static struct {
@@ -44,6 +45,7 @@ static struct {
 	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
 	int window;		/* bytes the receiver shall offer; 0: leave */
 	int open;		/* bytes before the window is set */
+	uint64_t align_ns, phase_ns;	/* when to connect; 0: at once */
 	int request;		/* bytes of request and answer; 0: bulk */
 	bool nodelay;
 } opt = {
@@ -141,7 +143,25 @@ struct shared {
 	atomic_uint window;	/* what the receiver offers, bytes; 0: unset */
 	atomic_bool bulk;	/* the window is set, all data is bulk now */
 	struct tcp_info info;	/* the sender's last state */
+	atomic_bool measuring;	/* the warm-up is over */
+	unsigned int answered;	/* requests timed since */
+	uint32_t took_ns[MAX_TIMED];	/* each, from write to last byte */
 };
+
+static int by_size(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Below which a share of the requests came to be answered, ns; 0: none did. */
+static uint32_t latency(const struct shared *shared, double share)
+{
+	if (!shared->answered)
+		return 0;
+	return shared->took_ns[(unsigned int)(share * (shared->answered - 1))];
+}
 
 /* More than any window the open phase leaves. */
 #define SINK_MAX	(16 << 20)
@@ -176,17 +196,28 @@ static void sink_window(int fd, struct shared *shared, const char *buf)
 }
 
 /* Requests until the receiver ends it, the next after the answer. */
-static void ask(int fd, char *buf)
+static void ask(int fd, struct shared *shared, char *buf)
 {
-	int left;
+	uint64_t start, took;
 	ssize_t n = 0;
+	bool timed;
+	int left;
 
-	while (n >= 0 && write(fd, buf, opt.request) == opt.request)
+	while (n >= 0) {
+		timed = shared->measuring && shared->answered < MAX_TIMED;
+		start = now();
+		if (write(fd, buf, opt.request) != opt.request)
+			return;
 		for (left = opt.request; left > 0 && n >= 0; left -= n) {
 			n = read(fd, buf, left);
 			if (!n)
 				return;
 		}
+		took = now() - start;
+		if (timed && n >= 0)
+			shared->took_ns[shared->answered++] =
+				took < UINT32_MAX ? took : UINT32_MAX;
+	}
 }
 
 /* All the writes asked for, or until the receiver ends the transfer. */
@@ -199,6 +230,24 @@ static void send_data(int fd, const char *buf)
 			return;
 	if (errno != ECONNRESET && errno != EPIPE)
 		err(1, "write");
+}
+
+/*
+ * Timers run in ticks of the kernel's clock: begin at the same place between
+ * two of them each time, or one that was chosen.
+ */
+static void wait_for_start(void)
+{
+	struct timespec ts;
+	uint64_t at;
+
+	if (!opt.align_ns)
+		return;
+	at = (now() / opt.align_ns + 1) * opt.align_ns + opt.phase_ns;
+	ts.tv_sec = at / NSEC_PER_SEC;
+	ts.tv_nsec = at % NSEC_PER_SEC;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
+		;
 }
 
 static void send_until_reset(struct shared *shared)
@@ -220,6 +269,7 @@ static void send_until_reset(struct shared *shared)
 		err(1, "congestion control %s", opt.cc);
 	if (opt.nodelay)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	wait_for_start();
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %d", opt.address, opt.port);
 	if (opt.window) {
@@ -229,7 +279,7 @@ static void send_until_reset(struct shared *shared)
 	}
 	shared->bulk = true;
 	if (opt.request)
-		ask(fd, buf);
+		ask(fd, shared, buf);
 	else
 		send_data(fd, buf);
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &shared->info, &info_len))
@@ -299,6 +349,7 @@ struct result {
 	double bytes_per_s;
 	struct tcp_info info;
 	int window_clamp, rcvbuf;
+	int peer_port;
 };
 
 /* @n bytes came; answer each whole request. */
@@ -316,15 +367,19 @@ static struct result receive(int listener, struct shared *shared)
 {
 	struct linger reset = { .l_onoff = 1 };
 	struct line reads = {};
+	struct sockaddr_storage peer = {};
 	struct result res = {};
 	uint64_t start, t, from = 0;
 	socklen_t len;
 	ssize_t n;
 	int fd;
 
-	fd = accept(listener, NULL, NULL);
+	len = sizeof(peer);
+	fd = accept(listener, (struct sockaddr *)&peer, &len);
 	if (fd < 0)
 		err(1, "accept");
+	/* At the same place in both families. */
+	res.peer_port = ntohs(((struct sockaddr_in *)&peer)->sin_port);
 	if (opt.rcvbuf && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &opt.rcvbuf,
 				     sizeof(opt.rcvbuf)))
 		err(1, "SO_RCVBUF %d", opt.rcvbuf);
@@ -356,6 +411,7 @@ static struct result receive(int listener, struct shared *shared)
 			if (t - start < opt.warmup_ns)
 				continue;
 			from = t;
+			shared->measuring = true;
 			n = 0;
 		}
 		/*
@@ -381,38 +437,52 @@ static struct result receive(int listener, struct shared *shared)
 	return res;
 }
 
-/* CPU time of both ends, start and end of the processes included; us. */
-static uint64_t cpu_time(void)
+/*
+ * CPU time of one end, start and end of its process included; ns.  The receiver
+ * is this process, the sender its child.
+ */
+static unsigned long long cpu_time(int who)
 {
-	struct rusage usage[2];
-	uint64_t us = 0;
-	int i;
+	struct rusage usage;
 
-	getrusage(RUSAGE_SELF, &usage[0]);
-	getrusage(RUSAGE_CHILDREN, &usage[1]);
-	for (i = 0; i < 2; i++)
-		us += usage[i].ru_utime.tv_usec + usage[i].ru_stime.tv_usec +
-		      (usage[i].ru_utime.tv_sec + usage[i].ru_stime.tv_sec) *
-		      1000000ULL;
-	return us;
+	getrusage(who, &usage);
+	return (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec +
+		(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000ULL) *
+	       1000;
 }
 
 static void print_result(const struct result *res,
-			 const struct tcp_info *sender)
+			 struct shared *shared, uint64_t began)
 {
+	const struct tcp_info *sender = &shared->info;
+	unsigned long long receiver_ns = cpu_time(RUSAGE_SELF);
+	unsigned long long sender_ns = cpu_time(RUSAGE_CHILDREN);
+
+	qsort(shared->took_ns, shared->answered, sizeof(*shared->took_ns),
+	      by_size);
 	printf("{\"bytes\": %llu, \"ns\": %llu, \"bytes_per_s\": %.0f, "
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
 	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
-	       "\"cpu_ns\": %llu, "
+	       "\"cpu_ns\": %llu, \"cpu_sender_ns\": %llu, "
+	       "\"cpu_receiver_ns\": %llu, \"wall_ns\": %llu, "
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
-	       "\"retransmits\": %u}\n",
+	       "\"retransmits\": %u, \"received\": %llu, "
+	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
+	       "\"rtt_us\": %u, \"sender_port\": %d, \"answered\": %u, "
+	       "\"latency_p50_ns\": %u, \"latency_p99_ns\": %u}\n",
 	       (unsigned long long)res->bytes, (unsigned long long)res->ns,
 	       res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
-	       (unsigned long long)cpu_time() * 1000, sender->tcpi_snd_mss,
+	       sender_ns + receiver_ns, sender_ns, receiver_ns,
+	       (unsigned long long)(now() - began), sender->tcpi_snd_mss,
 	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
-	       sender->tcpi_total_retrans);
+	       sender->tcpi_total_retrans,
+	       (unsigned long long)res->info.tcpi_bytes_received,
+	       (unsigned long long)sender->tcpi_bytes_retrans,
+	       sender->tcpi_data_segs_out, sender->tcpi_rtt, res->peer_port,
+	       shared->answered, latency(shared, 0.5),
+	       latency(shared, 0.99));
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");
 }
@@ -449,6 +519,8 @@ static void usage(FILE *out)
 "  --window N       bytes the receiver offers (SO_RCVBUFFORCE and\n"
 "                   TCP_WINDOW_CLAMP, set after accept), 4..2147483647\n"
 "  --open N         bytes to send before that, a multiple of 16384 (default 0)\n"
+"  --align-ms N     connect when the clock is a multiple of N ms, 0..10000\n"
+"  --phase-us N     and so much later, 0..10000000\n"
 "  --cc NAME        congestion control of the sender\n"
 "  --nodelay        TCP_NODELAY at the sender\n");
 }
@@ -456,7 +528,7 @@ static void usage(FILE *out)
 static void parse(int argc, char **argv)
 {
 	enum { FROM = 1, TO, ADDRESS, PORT, WARMUP, MEASURE, WRITE, WRITES,
-	       REQUEST, RCVBUF, WINDOW, OPEN, CC, NODELAY };
+	       REQUEST, RCVBUF, WINDOW, OPEN, ALIGN, PHASE, CC, NODELAY };
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, FROM },
 		{ "to", required_argument, NULL, TO },
@@ -470,6 +542,8 @@ static void parse(int argc, char **argv)
 		{ "window", required_argument, NULL, WINDOW },
 		{ "open", required_argument, NULL, OPEN },
 		{ "request", required_argument, NULL, REQUEST },
+		{ "align-ms", required_argument, NULL, ALIGN },
+		{ "phase-us", required_argument, NULL, PHASE },
 		{ "cc", required_argument, NULL, CC },
 		{ "nodelay", no_argument, NULL, NODELAY },
 		{ "help", no_argument, NULL, 'h' },
@@ -511,6 +585,14 @@ static void parse(int argc, char **argv)
 		case REQUEST:
 			opt.request = number(name, optarg, 1, 1 << 17);
 			break;
+		case ALIGN:
+			opt.align_ns = number(name, optarg, 0, 10000) *
+				       1000000ULL;
+			break;
+		case PHASE:
+			opt.phase_ns = number(name, optarg, 0, 10000000) *
+				       1000ULL;
+			break;
 		case CC: opt.cc = optarg; break;
 		case NODELAY: opt.nodelay = true; break;
 		case 'h': usage(stdout); exit(0);
@@ -535,6 +617,7 @@ int main(int argc, char **argv)
 {
 	struct shared *shared;
 	struct result res;
+	uint64_t began = now();
 	int listener;
 	pid_t sender;
 
@@ -566,6 +649,6 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL);
 	while (waitpid(sender, NULL, 0) < 0 && errno == EINTR)
 		;
-	print_result(&res, &shared->info);
+	print_result(&res, shared, began);
 	return 0;
 }

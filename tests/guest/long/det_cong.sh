@@ -34,7 +34,7 @@ at_least() {
 }
 SEED=1
 # shellcheck disable=SC2046 # one rate, one word
-fair() { jain 0.95 $(flows $SEED 3000 8000 "$@"); }
+fair() { jain 0.95 $(flows $SEED 3000 40000 "$@"); }
 check "two and two cubic share" fair mssfrac mssfrac cubic cubic
 check "two and two reno share" fair mssfrac mssfrac reno reno
 check "four share" fair mssfrac mssfrac mssfrac mssfrac

@@ -15,27 +15,46 @@ mkdir $tracing
 defer "rmdir $tracing"
 echo 4096 >$tracing/buffer_size_kb
 
-# Each recorder says, or shows, when it is attached.
-bpftrace -B line -e '
+# One after the other, and each says or shows when it is attached: bpftrace
+# compiles, which takes an emulated machine minutes.
+pids=()
+attach_bpftrace() {
+	bpftrace -B line -e '
 BEGIN { printf("attached\n"); }
 tracepoint:mssfrac:align /args->dport == 5410/ { @align = count(); }
 tracepoint:mssfrac:window /args->sport == 5410 && args->offer > 0/ {
 	@window = count();
 }' >"$TMP/bpftrace" 2>&1 &
-pids=($!)
-perf record -q -a -m 1024 -e mssfrac:align -e mssfrac:window \
-	-o "$TMP/perf.data" -- sleep 1000 >"$TMP/perf" 2>&1 &
-pids+=($!)
-trace-cmd record -q -b 4096 -e mssfrac -o "$TMP/trace.dat" \
-	>"$TMP/trace-cmd" 2>&1 &
-pids+=($!)
-attached() {
-	wait_for 120 grep -q attached "$TMP/bpftrace" &&
-		wait_for 100 grep -q 1 /sys/kernel/tracing/events/mssfrac/enable &&
-		wait_for 100 test -s "$TMP/perf.data" &&
-		wait_for 100 pgrep -P "${pids[1]}" sleep
+	pids+=($!)
+	wait_for 400 grep -q attached "$TMP/bpftrace" || {
+		cat "$TMP/bpftrace"
+		return 1
+	}
 }
-check "perf, bpftrace and trace-cmd attach" attached
+attach_perf() {
+	perf record -q -a -B -N --synth=no -m 1024 -e mssfrac:align \
+		-e mssfrac:window -o "$TMP/perf.data" -- sleep 1000 \
+		>"$TMP/perf" 2>&1 &
+	pids+=($!)
+	# It starts its command once the events are enabled.  (What it would
+	# learn of every process and module first takes it minutes here.)
+	wait_for 400 pgrep -P "${pids[1]}" sleep || {
+		cat "$TMP/perf"
+		return 1
+	}
+}
+attach_trace_cmd() {
+	trace-cmd record -q -b 4096 -e mssfrac -o "$TMP/trace.dat" \
+		>"$TMP/trace-cmd" 2>&1 &
+	pids+=($!)
+	wait_for 200 grep -q 1 /sys/kernel/tracing/events/mssfrac/enable || {
+		cat "$TMP/trace-cmd"
+		return 1
+	}
+}
+attach() { attach_bpftrace && attach_perf && attach_trace_cmd; }
+check "bpftrace, perf and trace-cmd attach" attach
+echo "# after $SECONDS s"
 echo 1 >$tracing/events/mssfrac/enable
 mssab-load --from a --to b --address 10.9.0.2 --port 5410 --warmup-ms 0 \
 	--measure-ms 300 >/dev/null

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -10,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import __version__, arm, experiment, results, system
-from .errors import MssabError, UsageError
+from . import __version__, arm, design, experiment, results, system
+from .errors import MssabError, NotSupported, UsageError
 
 
 def progress(text: str) -> None:
@@ -21,6 +22,32 @@ def progress(text: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run an experiment file: a grid of cells, or a design with a verdict."""
+    source = experiment.read(args.experiment)
+    if not design.is_design(source):
+        for option, given in (("-o", args.output),
+                              ("--no-report", args.no_report)):
+            if given:
+                raise UsageError(f"{option} is for experiments with [design]; "
+                                 "a grid's results go to --json FILE")
+        return run_grid(args)
+    for option, given in (("--only", args.only), ("--json", args.json)):
+        if given:
+            raise UsageError(f"{option} is for grids; an experiment with "
+                             "[design] has one cell, and its results go to "
+                             "-o DIR")
+    return later("cmd_experiment")(args)
+
+
+def run_aa(args: argparse.Namespace) -> int:
+    """Only the A/A part of an experiment."""
+    source = experiment.read(args.experiment)
+    if not design.is_design(source):
+        raise UsageError(f"{args.experiment}: no [design]: a grid has no A/A")
+    return later("cmd_experiment")(args)
+
+
+def run_grid(args: argparse.Namespace) -> int:
     """Run every cell with the first arm and the second, print the table."""
     plan = experiment.load(args.experiment)
     try:
@@ -142,6 +169,29 @@ def setting(key: str) -> Callable[[str], int]:
     return check
 
 
+def later(module: str) -> Callable[[argparse.Namespace], int]:
+    """A command by its module's name: numpy, scipy and matplotlib take their
+    time, and are not there where only grids are run."""
+    def run_it(args: argparse.Namespace) -> int:
+        try:
+            command = importlib.import_module(f"mssab.{module}")
+        except ModuleNotFoundError as error:
+            raise NotSupported(f"no Python module {error.name}; run "
+                               "scripts/setup ab") from error
+        status: int = command.run(args)
+        return status
+    return run_it
+
+
+def output(cmd: argparse.ArgumentParser) -> None:
+    """Where an experiment's results go."""
+    cmd.add_argument("-o", "--output", type=Path, metavar="DIR",
+                     help="results of an experiment with [design]; default "
+                     "mssab-results/NAME")
+    cmd.add_argument("--no-report", action="store_true",
+                     help="leave report.html to mssab report")
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mssab", description="A/B experiments on TCP windows.",
@@ -157,8 +207,30 @@ def parser() -> argparse.ArgumentParser:
     cmd.add_argument("--json", type=Path, metavar="FILE",
                      help="raw and derived figures; - for stdout")
     cmd.add_argument("--resume", action="store_true",
-                     help="keep the cells that --json FILE already holds")
+                     help="go on with the results that are there")
+    output(cmd)
     cmd.set_defaults(run=run)
+    cmd = commands.add_parser(
+        "aa", help="only compare the first arm with itself")
+    cmd.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    cmd.add_argument("--resume", action="store_true",
+                     help="go on with the results that are there")
+    output(cmd)
+    cmd.set_defaults(run=run_aa, only_aa=True)
+    cmd = commands.add_parser("report", help="show results, make the page")
+    cmd.add_argument("directory", type=Path, metavar="DIR")
+    cmd.add_argument("--json", action="store_true",
+                     help="result.json on stdout, no page")
+    cmd.set_defaults(run=later("cmd_report"))
+    cmd = commands.add_parser("compare", help="compare two results")
+    cmd.add_argument("one", type=Path, metavar="A")
+    cmd.add_argument("other", type=Path, metavar="B")
+    cmd.set_defaults(run=later("cmd_compare"))
+    cmd = commands.add_parser("list", help="list results")
+    cmd.add_argument("directory", type=Path, metavar="DIR", nargs="?",
+                     default=Path("mssab-results"),
+                     help="folder to look below; default mssab-results")
+    cmd.set_defaults(run=later("cmd_list"))
     cmd = commands.add_parser(
         "arm", help="tell the arm of a connection",
         description="Print the arm, treated or stock, and the slot (0..99) "
@@ -183,3 +255,7 @@ def main() -> int:
     except (MssabError, OSError) as error:
         print(f"mssab: {error}", file=sys.stderr)
         return getattr(error, "status", 1)
+    except KeyboardInterrupt:
+        print("mssab: interrupted; --resume goes on from here",
+              file=sys.stderr)
+        return 130

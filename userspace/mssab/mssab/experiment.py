@@ -42,6 +42,10 @@ CELL_KEYS = {
     "gro": bool,
     "qdisc": str,
     "ecn_mark_percent": float,
+    "rate_mbit": float,
+    "loss_percent": float,
+    "reorder_percent": float,
+    "queue_packets": int,
     "ipv6": bool,
     "seed": int,
     "load": str,
@@ -61,6 +65,10 @@ RANGES = {
     "request": (1, 1 << 17),
     "cwnd_max": (1, 65535),
     "ecn_mark_percent": (0, 100),
+    "rate_mbit": (0, 400000),
+    "loss_percent": (0, 100),
+    "reorder_percent": (0, 100),
+    "queue_packets": (1, 1000000),
     "seed": (0, 9999),
     "warmup_rounds": (1, 1000000),
     "measure_rounds": (1, 1000000),
@@ -103,6 +111,10 @@ class Cell:
     gro: bool = True               # of the receiver's device
     qdisc: str = ""                # of the sender's device; "": none but netem
     ecn_mark_percent: float = 0.0  # netem, of the data; ECN is negotiated
+    rate_mbit: float = 0.0         # netem, each way; 0: no limit
+    loss_percent: float = 0.0      # netem, of the data
+    reorder_percent: float = 0.0   # netem, of the data: sent without the delay
+    queue_packets: int = 10000     # netem's limit, with rate or delay
     ipv6: bool = False
     seed: int = 0                  # nuisance: port and start phase
     load: str = "iperf3"           # or mssab-load
@@ -161,6 +173,12 @@ class Cell:
                    self.qdisc: True,
                    f"mark {self.ecn_mark_percent:g} %":
                        self.ecn_mark_percent,
+                   f"rate {self.rate_mbit:g} Mbit/s": self.rate_mbit,
+                   f"loss {self.loss_percent:g} %": self.loss_percent,
+                   f"reorder {self.reorder_percent:g} %":
+                       self.reorder_percent,
+                   f"queue {self.queue_packets}":
+                       self.queue_packets != 10000,
                    "ipv6": self.ipv6, f"seed {self.seed}": self.seed,
                    # Larger ones hold several segments: it hardly matters.
                    f"write {self.write}":
@@ -178,7 +196,7 @@ class Experiment:
     cells: list[Cell] = field(default_factory=list)
 
 
-def _check_value(where: str, key: str, value: Any) -> Any:
+def check_value(where: str, key: str, value: Any) -> Any:
     kind = CELL_KEYS[key]
     if kind is float and type(value) is int:
         value = float(value)
@@ -195,6 +213,39 @@ def _check_value(where: str, key: str, value: Any) -> Any:
     return value
 
 
+def check_cell(where: str, cell: Cell) -> None:
+    """Keys that do not go together."""
+    for key in OWN_LOAD_ONLY:
+        if getattr(cell, key) and cell.load != "mssab-load":
+            raise UsageError(f"{where}: {key} needs "
+                             "load = \"mssab-load\"; iperf3 cannot "
+                             "do it")
+    if cell.link == "loopback" and not (cell.gso and cell.gro):
+        raise UsageError(f"{where}: gso and gro are of a veth link")
+    if cell.link == "veth" and cell.mtu > IP_MAX:
+        raise UsageError(f"{where}: mtu = {cell.mtu} is only for "
+                         f"loopback; a veth link takes {IP_MAX}")
+    netem = [key for key in ("ecn_mark_percent", "rate_mbit", "loss_percent",
+                             "reorder_percent") if getattr(cell, key)]
+    if cell.qdisc and netem:
+        raise UsageError(f"{where}: qdisc and {netem[0]} both want "
+                         "to be the sender's root qdisc; choose one")
+    if cell.loss_percent and cell.ecn_mark_percent:
+        raise UsageError(f"{where}: netem either loses or marks; choose one "
+                         "of loss_percent and ecn_mark_percent")
+    if cell.reorder_percent and not cell.rtt_ms:
+        raise UsageError(f"{where}: reorder_percent sends ahead of the delay "
+                         "and needs rtt_ms")
+    for key in ("qdisc", "cwnd_max", *netem):
+        if cell.link == "loopback" and getattr(cell, key):
+            raise UsageError(f"{where}: {key} is of a veth link; loopback has "
+                             "none")
+    if cell.load == "iperf3" and (cell.warmup_ms % 1000
+                                  or cell.measure_ms % 1000):
+        raise UsageError(f"{where}: iperf3 counts whole seconds; give "
+                         "warmup_ms and measure_ms in thousands")
+
+
 def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
     """The grid of one [[cells]] table: every list is an axis."""
     axes = []
@@ -205,33 +256,13 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
         values = value if isinstance(value, list) else [value]
         if not values:
             raise UsageError(f"{where}: {key} is an empty list")
-        axes.append([(key, _check_value(where, key, v)) for v in values])
+        axes.append([(key, check_value(where, key, v)) for v in values])
     cells = [Cell(**dict(point)) for point in itertools.product(*axes)]
     # Without scaling no window is larger than its header field.
     cells = [cell for cell in cells
              if cell.window_scaling or cell.window <= IP_MAX]
     for cell in cells:
-        for key in OWN_LOAD_ONLY:
-            if getattr(cell, key) and cell.load != "mssab-load":
-                raise UsageError(f"{where}: {key} needs "
-                                 "load = \"mssab-load\"; iperf3 cannot "
-                                 "do it")
-        if cell.link == "loopback" and not (cell.gso and cell.gro):
-            raise UsageError(f"{where}: gso and gro are of a veth link")
-        if cell.link == "veth" and cell.mtu > IP_MAX:
-            raise UsageError(f"{where}: mtu = {cell.mtu} is only for "
-                             f"loopback; a veth link takes {IP_MAX}")
-        if cell.qdisc and cell.ecn_mark_percent:
-            raise UsageError(f"{where}: qdisc and ecn_mark_percent both want "
-                             "to be the sender's root qdisc; choose one")
-        if cell.link == "loopback" and (cell.qdisc or cell.cwnd_max
-                                        or cell.ecn_mark_percent):
-            raise UsageError(f"{where}: qdisc, cwnd_max and "
-                             "ecn_mark_percent are of a veth link")
-        if cell.load == "iperf3" and (cell.warmup_ms % 1000
-                                      or cell.measure_ms % 1000):
-            raise UsageError(f"{where}: iperf3 counts whole seconds; give "
-                             "warmup_ms and measure_ms in thousands")
+        check_cell(where, cell)
     return cells
 
 
@@ -254,15 +285,22 @@ def _arms(where: str, table: Any) -> dict[str, dict[str, int]]:
     return table
 
 
-def load(path: Path) -> Experiment:
-    """Read and check an experiment file; UsageError says what is wrong."""
+def read(path: Path) -> str:
+    """The text of an experiment file."""
     try:
-        with open(path, "rb") as file:
-            data = tomllib.load(file)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name an experiment "
                          "file, such as experiments/windows.toml") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+
+
+def load(path: Path) -> Experiment:
+    """Read and check a grid's file; UsageError says what is wrong."""
+    try:
+        data = tomllib.loads(read(path))
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     for key in data:
         if key not in ("title", "arms", "cells"):

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from .errors import MssabError, NotSupported
@@ -47,8 +49,9 @@ def _output(argv: list[str]) -> str:
     return done.stdout
 
 
-def _mssab_load(cell: Cell, sender: str, receiver: str,
-                address: str) -> dict[str, Any]:
+def _command(cell: Cell, sender: str, receiver: str,
+             address: str) -> list[str]:
+    """mssab-load for one transfer of the cell."""
     argv = [_tool("mssab-load", "run make mssab"),
             "--from", sender, "--to", receiver, "--address", address,
             "--port", str(PORT + cell.seed), "--write", str(cell.write),
@@ -68,10 +71,52 @@ def _mssab_load(cell: Cell, sender: str, receiver: str,
         argv += ["--cc", cell.congestion_control]
     if not cell.nagle:
         argv += ["--nodelay"]
+    return argv
+
+
+def _mssab_load(cell: Cell, sender: str, receiver: str, address: str,
+                aligned: bool) -> dict[str, Any]:
+    argv = _command(cell, sender, receiver, address)
     # A start phase of the seed's own, against timers that beat with it.
-    time.sleep(cell.seed * 0.000_317)
+    if aligned:
+        argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
+    else:
+        time.sleep(cell.seed * 0.000_317)
     result: dict[str, Any] = json.loads(_output(argv))
     return result
+
+
+def several(cell: Cell, sender: str, receiver: str, address: str,
+            count: int) -> list[dict[str, Any]]:
+    """So many transfers at once, to ports one after the other."""
+    argvs = [_command(replace(cell, seed=number), sender, receiver, address)
+             for number in range(count)]
+    with ExitStack() as stack:
+        # In files: a pipe that fills would stop its writer.
+        outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
+                 stack.enter_context(tempfile.TemporaryFile("w+")))
+                for _ in argvs]
+        running = [subprocess.Popen(argv, stdout=out, stderr=err)
+                   for argv, (out, err) in zip(argvs, outs)]
+        end = time.monotonic() + LIMIT_S
+        said = []
+        try:
+            for number, (process, (out, err)) in enumerate(zip(running, outs)):
+                status = process.wait(max(0, end - time.monotonic()))
+                out.seek(0)
+                err.seek(0)
+                if status:
+                    raise MssabError(f"{' '.join(argvs[number])}: "
+                                     f"{err.read().strip()}")
+                said.append(json.loads(out.read()) | {"port": PORT + number})
+        except subprocess.TimeoutExpired as error:
+            raise MssabError(f"mssab-load: no end after {LIMIT_S} s; is the "
+                             "transfer stuck?") from error
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+    return said
 
 
 def _await_listener(namespace: str) -> None:
@@ -130,8 +175,39 @@ def _iperf3(cell: Cell, sender: str, receiver: str,
             "rcv_ssthresh": window, "window_clamp": 0}
 
 
-def run(cell: Cell, sender: str, receiver: str,
-        address: str) -> dict[str, Any]:
-    """Run the cell's load between two namespaces."""
-    load = _iperf3 if cell.load == "iperf3" else _mssab_load
-    return load(cell, sender, receiver, address)
+def run(cell: Cell, sender: str, receiver: str, address: str,
+        aligned: bool = False) -> dict[str, Any]:
+    """Run the cell's load between two namespaces.  @aligned: to the kernel's
+    clock, where the load can do it."""
+    if cell.load == "iperf3":
+        return _iperf3(cell, sender, receiver, address)
+    return _mssab_load(cell, sender, receiver, address, aligned)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
+    """A command that prints one JSON object: its own load, its own figures."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S,
+                              env=os.environ | env)
+    except OSError as error:
+        raise MssabError(f"{argv[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise MssabError(f"{argv[0]}: no end after {LIMIT_S} s") from error
+    if done.returncode:
+        why = (done.stderr or done.stdout).strip()
+        raise MssabError(f"{' '.join(argv)}: status {done.returncode}: {why}")
+    try:
+        said = json.loads(done.stdout, parse_constant=_no_number)
+    except ValueError as error:
+        raise MssabError(f"{argv[0]}: its output is no JSON object: "
+                         f"{error}") from error
+    if not isinstance(said, dict) or not all(
+            type(value) in (int, float, str) for value in said.values()):
+        raise MssabError(f"{argv[0]}: its output is no JSON object of numbers "
+                         "and strings")
+    return said

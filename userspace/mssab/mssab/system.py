@@ -9,20 +9,26 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import signal
+import socket
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from . import loads
+from .design import Arm
 from .errors import MssabError, NotSupported
 from .experiment import Cell
 
 SENDER, RECEIVER = "mssab-tx", "mssab-rx"
+#: Two, of which connect() takes the even one.
+SOURCE_PORTS = "40000 40001"
 CLONE_NEWNET = 0x40000000
+ADDR_NO_RANDOMIZE = 0x0040000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,16 +40,20 @@ def _run(*argv: str) -> str:
     return done.stdout
 
 
-def check_machine() -> None:
+def check_machine(module: bool = True) -> None:
     """Say at once what would fail later."""
     if os.geteuid() != 0:
         raise NotSupported("network namespaces need root; use sudo")
-    if not Path("/proc/net/mssfrac").exists():
+    if module and not has_module():
         raise NotSupported("the module mssfrac is not loaded; "
                            "insmod mssfrac.ko first")
     for tool in ("ip", "tc"):
         if not shutil.which(tool):
             raise NotSupported(f"no {tool} on PATH; install iproute2")
+
+
+def has_module() -> bool:
+    return Path("/proc/net/mssfrac").exists()
 
 
 @contextmanager
@@ -85,10 +95,23 @@ def counters(end: str) -> dict[str, int]:
             (line.split() for line in text.splitlines())}
 
 
-def _netem(namespace: str, device: str, delay_ms: float, *more: str) -> None:
+def _netem(namespace: str, device: str, cell: Cell, delay_ms: float,
+           *more: str) -> None:
     _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
-         "netem", "limit", "10000", "delay", f"{round(delay_ms * 1000)}us",
-         *more)
+         "netem", "limit", str(cell.queue_packets),
+         "delay", f"{round(delay_ms * 1000)}us", *more)
+
+
+def _impairments(cell: Cell) -> list[str]:
+    """What netem does to the data on its way, beside the delay."""
+    words = []
+    if cell.ecn_mark_percent:
+        words += ["loss", "random", f"{cell.ecn_mark_percent:g}%", "ecn"]
+    if cell.loss_percent:
+        words += ["loss", "random", f"{cell.loss_percent:g}%"]
+    if cell.reorder_percent:
+        words += ["reorder", f"{cell.reorder_percent:g}%"]
+    return words
 
 
 def _veth(cell: Cell) -> None:
@@ -115,18 +138,17 @@ def _veth(cell: Cell) -> None:
     if cell.qdisc:
         _run("tc", "-n", SENDER, "qdisc", "add", "dev", "veth0", "root",
              cell.qdisc)
-    mark = (["loss", "random", f"{cell.ecn_mark_percent:g}%", "ecn"]
-            if cell.ecn_mark_percent else [])
-    for end, part, more in ((SENDER, share[0], mark),
-                            (RECEIVER, share[1], [])):
+    rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
+    for end, part, more in ((SENDER, share[0], _impairments(cell) + rate),
+                            (RECEIVER, share[1], rate)):
         if (part and cell.rtt_ms) or more:
-            _netem(end, "veth0", cell.rtt_ms * part, *more)
+            _netem(end, "veth0", cell, cell.rtt_ms * part, *more)
 
 
 def _lo(cell: Cell) -> None:
     _run("ip", "-n", SENDER, "link", "set", "lo", "up")
     if cell.window_segments and cell.rtt_ms:
-        _netem(SENDER, "lo", cell.rtt_ms / 2)
+        _netem(SENDER, "lo", cell, cell.rtt_ms / 2)
 
 
 def _end_settings(cell: Cell) -> dict[str, object]:
@@ -163,7 +185,8 @@ class Bed:
 #: What a bed depends on; cells that agree in it share one.
 _TOPOLOGY = attrgetter("link", "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
                        "window_scaling", "cwnd_max", "gso", "gro", "qdisc",
-                       "ecn_mark_percent")
+                       "ecn_mark_percent", "rate_mbit", "loss_percent",
+                       "reorder_percent", "queue_packets")
 
 
 class Lab:
@@ -177,9 +200,9 @@ class Lab:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tear_down()
+        self.tear_down()
 
-    def _tear_down(self) -> None:
+    def tear_down(self) -> None:
         for end in self._bed.ends if self._bed else ():
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
@@ -190,7 +213,7 @@ class Lab:
         topology = _TOPOLOGY(cell), bool(cell.window_segments)
         if self._bed and cell.window_segments and topology == self._topology:
             return self._bed
-        self._tear_down()
+        self.tear_down()
         loopback = cell.link == "loopback"
         address = "fd09::2" if cell.ipv6 else "10.9.0.2"
         if loopback:
@@ -204,6 +227,57 @@ class Lab:
             if end == self._bed.receiver or cell.window_segments:
                 _set(end, _end_settings(cell))
         return self._bed
+
+    def trial(self, arm: Arm, keys: Iterable[str],
+              seed: int) -> dict[str, Any]:
+        """One block of an experiment, in namespaces of its own: no metric,
+        route, queue or connection of an earlier block is left."""
+        assert arm.cell
+        cell = replace(arm.cell, seed=seed)
+        self.tear_down()
+        try:
+            bed = self.prepare(arm, keys, cell)
+            before = self._counters(bed)
+            result = loads.run(cell, bed.sender, bed.receiver, bed.address,
+                               aligned=True)
+            result["counters"] = {
+                end: {key: value - before[end][key]
+                      for key, value in now.items()}
+                for end, now in self._counters(bed).items()}
+            return result
+        finally:
+            self.tear_down()
+
+    def trials(self, arm: Arm, keys: Iterable[str],
+               count: int) -> list[dict[str, Any]]:
+        """Some transfers at once, each from a port of its own."""
+        assert arm.cell
+        self.tear_down()
+        try:
+            bed = self.prepare(arm, keys, arm.cell)
+            _set(bed.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
+            return loads.several(arm.cell, bed.sender, bed.receiver,
+                                 bed.address, count)
+        finally:
+            self.tear_down()
+
+    def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Bed:
+        """Namespaces with the settings of an arm, and those of @keys that it
+        does not name at their start."""
+        bed = self._bed_for(cell)
+        for end, sysctls in ((bed.sender, arm.sysctl_sender),
+                             (bed.receiver, arm.sysctl_receiver)):
+            _set(end, {f"net.mssfrac.{key}": arm.module.get(
+                key, _start_value(key)) for key in keys})
+            # One port to connect from: it decides hashes, and so the arm.
+            _set(end, {"net.ipv4.ip_local_port_range": SOURCE_PORTS}
+                 | dict(sysctls))
+        return bed
+
+    @staticmethod
+    def _counters(bed: Bed) -> dict[str, dict[str, int]]:
+        return {end: counters(end) for end in bed.ends} \
+            if has_module() else {}
 
     def transfer(self, cell: Cell, arm: dict[str, int],
                  arms: Iterable[str]) -> dict[str, Any]:
@@ -226,6 +300,62 @@ class Lab:
 def _start_value(key: str) -> int:
     """Of a setting, as the module was loaded."""
     return int(Path("/sys/module/mssfrac/parameters", key).read_text("ascii"))
+
+
+def sweep() -> None:
+    """Take away what a killed run left: its loads, then its namespaces.  To be
+    called with the lock held."""
+    for end in (SENDER, RECEIVER):
+        if not Path("/run/netns", end).exists():
+            continue
+        for pid in _run("ip", "netns", "pids", end).split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        _run("ip", "netns", "del", end)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One mssab at a time on a machine: the names of its namespaces are fixed.
+    The lock is an address, which ends with its holder and leaves no file."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+        try:
+            lock.bind("\0mssab")
+        except OSError as error:
+            raise MssabError("another mssab runs on this machine; wait for "
+                             "it to end") from error
+        yield
+
+
+def fix_addresses() -> None:
+    """No random addresses in what is started from now on: where a program's
+    pages lie decides how many instructions it takes to touch them."""
+    _LIBC.personality(ADDR_NO_RANDOMIZE)
+
+
+def cpu_times() -> tuple[int, int]:
+    """Ticks of all CPUs since boot, and those stolen of them."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    return sum(ticks), ticks[7]
+
+
+def softirqs() -> int:
+    """Network receive interrupts handled since boot."""
+    with open("/proc/softirqs", encoding="ascii") as file:
+        for line in file:
+            if "NET_RX" in line:
+                return sum(map(int, line.split()[1:]))
+    return 0
+
+
+def module_version() -> str:
+    """What tells one build of the module from another; "" if not loaded."""
+    try:
+        return Path("/sys/module/mssfrac/srcversion").read_text(
+            "ascii").strip()
+    except OSError:
+        return "loaded" if has_module() else ""
 
 
 def kernel() -> str:

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# msstune on real traffic: planted faults and what it says first (faults.py);
+# queue disciplines, which hosts of the unit tests may lack, set and undone.
+. "$(dirname "$0")/../../lib.sh"
+plan 27
+
+tune=("$TOP/userspace/msstune/msstune.sh" --state "$TMP/state")
+modprobe -a sch_netem sch_tbf sch_fq sch_fq_codel veth tcp_diag || exit
+
+python_cases "$TOP/tests/guest/faults.py"
+
+pair q r 1500
+inq() { ip netns exec q "${tune[@]}" "$@"; }
+# The handle is new each time; everything else must come back.
+qdiscs() { tc -n q qdisc show dev vq root | sed 's/ 8[0-9a-f]*:/ HANDLE/'; }
+
+undone() {
+	local before
+	before=$(qdiscs)
+	inq apply --yes --allow-disruptive "$1" && qdiscs | grep -q "$2" &&
+		inq rollback && is "$(qdiscs)" "$before"
+}
+check "a default queue is put back" undone "qdisc:vq=fq maxrate 100mbit" \
+	"maxrate 100Mbit"
+# Read, replaced, written again as it was read: in one process, for Python
+# starts slowly in a guest.
+python_cases /dev/stdin "$TOP" <<-'END'
+	import subprocess, sys
+	sys.path[:0] = [sys.argv[1] + "/userspace/msstune",
+	                sys.argv[1] + "/userspace/mssab"]
+	from mssab.system import inside
+	from msstune import settings
+	def shown():
+	    text = subprocess.run(["tc", "qdisc", "show", "dev", "vq", "root"],
+	                          capture_output=True, text=True, check=True).stdout
+	    kind, _, rest = text.removeprefix("qdisc ").partition(" ")
+	    return kind, rest.partition(":")[2]  # the handle is new each time
+	with inside("q"):
+	    qdisc = settings.named("qdisc:vq")
+	    for value in ("fq limit 3000 flow_limit 50 quantum 4000 maxrate 77mbit",
+	                  "fq_codel limit 333 target 7ms interval 70ms noecn"):
+	        qdisc.write(value)
+	        before, old = shown(), qdisc.read()
+	        qdisc.write("pfifo limit 7")
+	        qdisc.write(old)
+	        print(before, shown(), old)
+	        good = shown() == before and before[0] == value.split()[0]
+	        print("ok" if good else "not ok", value.split()[0],
+	              "is put back with all its options")
+END

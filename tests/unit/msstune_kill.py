@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A msstune that is killed: forks, runs one step of the engine, and dies by
+SIGKILL at a chosen boundary.  Used by test_msstune_apply.py, which also runs it
+in a network namespace of its own: python3 msstune_kill.py.
+
+A boundary lies before and after every line of the journal and every write of a
+setting, and in the middle of every line.
+"""
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune import deadman, engine as engine_module, settings  # noqa: E402
+from msstune.engine import Change, Engine  # noqa: E402
+from msstune.journal import Journal  # noqa: E402
+
+Sysctl = settings.Sysctl
+
+
+@contextmanager
+def no_timer(*_):
+    """The kill takes the timer along: only a restart can repair."""
+    yield {"pid": 1 << 30, "start": 1, "unit": ""}
+
+
+class Boundaries:
+    """Counts boundaries, and is fatal at one of them."""
+
+    def __init__(self, fatal):
+        self.count, self.fatal = 0, fatal
+
+    def pass_one(self):
+        self.count += 1
+        if self.count == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, function, torn=None):
+        def wrapped(*arguments):
+            self.pass_one()
+            if torn and self.count + 1 == self.fatal:
+                torn(*arguments)
+            self.pass_one()
+            result = function(*arguments)
+            self.pass_one()
+            return result
+        return wrapped
+
+
+def torn_line(_journal, path, record):
+    with open(path, "a", encoding="ascii") as file:
+        file.write('{"op": "' + record["op"])
+
+
+def killed(step, fatal, timer=False):
+    """Run step() in a child that dies at boundary @fatal; False if there are
+    fewer, and the child came to its end."""
+    child = os.fork()
+    if child == 0:
+        boundaries = Boundaries(fatal)
+        Journal.append = boundaries.around(Journal.append, torn_line)
+        for kind in settings.kinds().values():
+            if "write" in vars(kind):
+                kind.write = boundaries.around(kind.write)
+        if not timer:
+            deadman.armed = no_timer
+            engine_module.deadman.armed = no_timer
+        try:
+            step()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return True
+    assert os.WEXITSTATUS(status) == 0, "the step failed"
+    return False
+
+
+def engine(state, root):
+    return Engine(state, root, say=lambda text: None)
+
+
+def applying(state, root, wanted):
+    """A step: apply @wanted."""
+    return lambda: engine(state, root).apply(
+        [Change(*settings.parse(text, root)) for text in wanted], 1000)
+
+
+def recovering(state, root):
+    def step():
+        it = engine(state, root)
+        with it.journal.lock():
+            it.recover()
+        it.rollback()
+    return step
+
+
+def restored(state, root, wanted, snapshot, fatals=range(1, 1000),
+             undo_fatals=(0,)):
+    """Kill apply at each boundary of @fatals, kill the restart's undo at each
+    of @undo_fatals, restart again: how many tries were made, and those after
+    which snapshot() is not what it was."""
+    before, tries, wrong = snapshot(), 0, []
+    for fatal in fatals:
+        was_killed = False
+        for undo_fatal in undo_fatals:
+            was_killed = killed(applying(state, root, wanted), fatal)
+            if undo_fatal:
+                killed(recovering(state, root), undo_fatal)
+            recovering(state, root)()
+            shutil.rmtree(state)
+            tries += 1
+            if snapshot() != before:
+                wrong.append((fatal, undo_fatal, snapshot()))
+        if not was_killed:
+            break
+    return tries, wrong
+
+
+def main():
+    """In a namespace of its own: real sysctls, a device and a route."""
+    os.system("ip link set lo up && ip addr add 10.9.0.1/24 dev lo && "
+              "ip route add 10.8.0.0/16 via 10.9.0.2")
+    ipv4 = Path("/proc/sys/net/ipv4")
+
+    def snapshot():
+        return ([(ipv4 / name).read_bytes() for name in
+                 ("tcp_rmem", "tcp_wmem", "tcp_ecn")]
+                + [os.popen("ip link show lo; ip route").read()])
+    wanted = ["sysctl:net.ipv4.tcp_rmem=4096 87380 9999999",
+              "txqueuelen:lo=77", "sysctl:net.ipv4.tcp_ecn=1",
+              "route:10.8.0.0/16:initcwnd=22",
+              "sysctl:net.ipv4.tcp_wmem=4096 9999 999999"]
+    with tempfile.TemporaryDirectory() as state:
+        tries, wrong = restored(Path(state), Path("/"), wanted, snapshot)
+        # Were there changes to put back at all?
+        before = snapshot()
+        killed(applying(Path(state), Path("/"), wanted), 10**6)
+        changed = sum(old != new for old, new in zip(before, snapshot()))
+        recovering(Path(state), Path("/"))()
+    print(f"{tries} tries, {changed} of {len(before)} changed, wrong: {wrong}")
+    return 1 if wrong or tries < 40 or changed != len(before) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

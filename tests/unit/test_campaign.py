@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A campaign without a kernel: blocks come from a function with an effect and
+noise of the test's choosing.  What is decided, what is refused, and that being
+killed anywhere loses nothing and counts nothing twice."""
+import dataclasses
+import json
+import math
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/mssab"))
+
+from mssab import analysis, campaign, design, errors, journal  # noqa: E402
+
+TEXT = '''[design]
+pairs = 12
+guardrails = ["latency"]
+[program]
+argv = ["true"]
+[metrics.latency]
+better = "lower"
+[arms]
+stock = {}
+treated = {}
+'''
+
+
+def plan(**changes):
+    return dataclasses.replace(
+        design.parse(Path("e.toml"), TEXT), **changes)
+
+
+class Load:
+    """Blocks with an effect of the treated arm, noise, and what a test adds."""
+
+    def __init__(self, gain=0.0, noise=0.01, latency=0.0, seed=1, extra=None):
+        self.gain, self.noise, self.latency = gain, noise, latency
+        self.seed, self.extra, self.calls = seed, extra or {}, []
+
+    def __call__(self, arm, seed, share=0):
+        self.calls.append((arm.name, seed))
+        # Whichever call it is: what counts is block, arm and try.
+        tries = self.calls.count((arm.name, seed))
+        rng = random.Random(f"{self.seed}/{arm.name}/{seed}/{tries}")
+        treated = arm.name == "treated"
+        raw = {"bytes_per_s": 1e6 * math.exp(
+            treated * math.log1p(self.gain) + rng.gauss(0, self.noise)),
+            "latency": 10 * (1 + treated * self.latency)
+            * math.exp(rng.gauss(0, self.noise))}
+        raw |= self.extra.get(arm.name, {})
+        if callable(self.extra.get("each")):
+            raw |= self.extra["each"](len(self.calls))
+        return raw
+
+
+def run(tmp_path, the_plan, load, resume=False, only_aa=False):
+    with journal.opened(tmp_path / "r", manifest(the_plan), resume) as book:
+        return campaign.run(the_plan, book, load, lambda *_: None, only_aa)
+
+
+def manifest(the_plan):
+    return {"format": journal.FORMAT, "version": 1, "mssab": "0",
+            "kernel": "k", "module": "", "plan": json.loads(json.dumps(
+                dataclasses.asdict(the_plan)))}
+
+
+def records(tmp_path):
+    return journal.read_samples(tmp_path / "r")
+
+
+@pytest.mark.parametrize("gain, latency, verdict, keep", [
+    (0.05, 0, "improved", True),
+    (-0.05, 0, "regressed", False),
+    (0, 0, "equivalent", False),
+    (0.05, 0.2, "improved", False),      # a guardrail regressed
+])
+def test_verdict(tmp_path, gain, latency, verdict, keep):
+    result = run(tmp_path, plan(), Load(gain, latency=latency))
+    assert result["verdict"] == verdict and result["keep"] == keep
+    assert result["finished"] and result["aa"]["verdict"] == "equivalent"
+    metric = result["metrics"]["goodput"]
+    assert metric["low"] < 100 * gain < metric["high"]
+    assert any("latency" in n for n in result["notes"]) == (latency > 0)
+    assert len(records(tmp_path)) == 2 * (8 + 12)
+
+
+def test_arms_that_are_secretly_equal():
+    """Over many campaigns a difference is claimed hardly ever."""
+    the_plan = plan(aa_pairs=0, guardrails=())
+    claimed = 0
+    for seed in range(200):
+        book = Book()
+        result = campaign.run(the_plan, book, Load(0, 0.03, seed=seed),
+                              lambda *_: None)
+        claimed += result["verdict"] in ("improved", "regressed")
+    assert claimed <= 14  # 7 %
+
+
+class Book:
+    """A journal in memory."""
+
+    session = 1
+
+    def __init__(self):
+        self.records = []
+
+    def add(self, record):
+        self.records.append({"session": 1} | record)
+
+
+def test_noise_beyond_the_plan_stops_after_aa(tmp_path):
+    result = run(tmp_path, plan(), Load(0.05, noise=0.3))
+    assert result["finished"] and result["verdict"] == "inconclusive"
+    assert "too noisy" in result["why"] and result["aa"]["pairs_needed"] > 100
+    assert len(records(tmp_path)) == 16
+
+
+def test_a_drifting_bench_fails_aa(tmp_path):
+    """The same arm, but the first block of a pair and the second differ by who
+    is asked: a load that knows more than it should."""
+    load = Load(noise=0.001)
+    the_plan = plan()
+
+    def unfair(arm, seed, _):
+        raw = load(arm, seed)
+        pair, place = divmod(len(load.calls) - 1, 2)
+        side = design.draw(the_plan, "aa", pair, 0).order[place]
+        raw["bytes_per_s"] *= 1 + 0.1 * side
+        return raw
+    result = run(tmp_path, the_plan, unfair)
+    assert result["verdict"] == "inconclusive"
+    assert "same arm" in result["why"]
+
+
+def test_looks(tmp_path):
+    """A large effect ends at the first look, none at the last."""
+    looks = plan(looks=(12, 20, 32))
+    result = run(tmp_path, looks, Load(0.3))
+    assert [look["pairs"] for look in result["looks"]] == [12]
+    assert result["metrics"]["goodput"]["level"] == pytest.approx(
+        0.00137, rel=0.01)
+    book = Book()
+    result = campaign.run(looks, book, Load(0.015, 0.02), lambda *_: None)
+    assert [look["pairs"] for look in result["looks"]][:2] == [12, 20]
+    assert len(book.records) == 2 * (8 + result["looks"][-1]["pairs"])
+
+
+def test_only_aa_then_all(tmp_path):
+    result = run(tmp_path, plan(), Load(), only_aa=True)
+    assert result["finished"] and result["verdict"] == "equivalent"
+    assert len(records(tmp_path)) == 16
+    result = run(tmp_path, plan(), Load(0.05), resume=True)
+    assert result["verdict"] == "improved"
+    assert len(records(tmp_path)) == 16 + 24
+
+
+# --- What does not count ----------------------------------------------------
+
+@pytest.mark.parametrize("extra, reason", [
+    ({"bytes_per_s": 2e9}, "above the ceiling"),
+    ({"host": {"stolen_percent": 3}}, "stolen CPU"),
+    ({"host": {"generator_percent": 99}}, "saturated load"),
+    ({"lost_events": 1}, "dropped trace"),
+    ({"latency": 0}, "no figure"),
+])
+def test_void(tmp_path, extra, reason):
+    """Once: the pair is measured again, and the block is listed."""
+    def each(call):
+        return extra if call == 21 else {}
+    result = run(tmp_path, plan(ceiling_mbit=1000.0),
+                 Load(0.05, extra={"each": each}))
+    assert result["verdict"] == "improved"
+    void = [r for r in records(tmp_path) if r["void"]]
+    assert len(void) == 1 and void[0]["void"].startswith(reason)
+    counts = result["void"]["arms"][void[0]["arm"]]
+    assert counts == {reason: 1}
+    assert len(records(tmp_path)) in (41, 42)
+
+
+def test_an_arm_that_is_always_void_ends_it(tmp_path):
+    load = Load(extra={"treated": {"bytes_per_s": 2e9}})
+    result = run(tmp_path, plan(ceiling_mbit=1000.0), load)
+    assert result["finished"] and result["verdict"] == "inconclusive"
+    assert "void 5 times" in result["why"]
+    assert result["void"]["arms"]["treated"] == {"above the ceiling": 5}
+    assert result["void"]["arms"]["stock"] == {}
+
+
+def test_uneven_voids_withhold_the_verdict(tmp_path):
+    def each(call):
+        treated = call > 16 and load.calls[-1][0] == "treated"
+        fresh = load.calls.count(load.calls[-1]) == 1
+        return {"host": {"stolen_percent": 50}} if treated and fresh else {}
+    load = Load(0.05, extra={"each": each})
+    result = run(tmp_path, plan(), load)
+    assert result["void"]["uneven"] and result["void"]["p"] < 0.01
+    assert result["verdict"] == "inconclusive" and not result["keep"]
+    assert any("withheld" in note for note in result["notes"])
+
+
+def test_nothing_delivered_is_a_loss_and_no_accident(tmp_path):
+    load = Load(extra={"treated": {"bytes_per_s": 0}})
+    assert run(tmp_path, plan(), load)["verdict"] == "regressed"
+
+
+# --- Deterministic samples --------------------------------------------------
+
+@pytest.mark.parametrize("gain, verdict", [
+    (0, "equivalent"), (0.05, "improved"), (-0.05, "regressed"),
+    (0.01, "equivalent")])
+def test_exact(tmp_path, gain, verdict):
+    result = run(tmp_path, plan(), Load(gain, noise=0))
+    assert result["verdict"] == verdict
+    assert any("repeat exactly, whatever" in n for n in result["notes"])
+
+
+def test_exact_with_one_seed_is_said(tmp_path):
+    result = run(tmp_path, plan(nuisance=False), Load(0.05, noise=0))
+    assert any("one measurement" in n for n in result["notes"])
+    assert {r["seed"] for r in records(tmp_path)} == {0}
+
+
+def test_resolution(tmp_path):
+    """Jitter well below it leaves no trace, an effect above it stays."""
+    load = Load(0.05, noise=1e-5)
+    result = run(tmp_path, plan(resolution_percent=1.0), load)
+    assert result["verdict"] == "improved"
+    metric = result["metrics"]["goodput"]
+    assert abs(metric["effect"] - 5) <= 1 and metric["exact"]
+    raw = {r["raw"]["bytes_per_s"] for r in records(tmp_path)}
+    assert len(raw) == 40
+
+
+def test_a_pair_shares_its_seed_and_pairs_do_not(tmp_path):
+    run(tmp_path, plan(), Load())
+    seeds = {}
+    for record in records(tmp_path):
+        seeds.setdefault((record["phase"], record["pair"]), set()).add(
+            record["seed"])
+    assert all(len(s) == 1 for s in seeds.values())
+    assert len(set().union(*seeds.values())) >= 18
+
+
+# --- Killed anywhere --------------------------------------------------------
+
+class Fixed(Load):
+    """The same figure for the same block, whoever asks how often."""
+
+    def __call__(self, arm, seed, share=0):
+        self.calls.clear()
+        return super().__call__(arm, seed, share)
+
+
+def killed(tmp_path, the_plan, where):
+    """Run until the write to disk number @where; False if it ended before."""
+    child = os.fork()
+    if not child:
+        count = 0
+
+        def counted(call):
+            def wrapper(*args, **kwargs):
+                nonlocal count
+                count += 1
+                if count == where:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return call(*args, **kwargs)
+            return wrapper
+        os.fsync = counted(os.fsync)
+        Path.replace = counted(Path.replace)
+        add = journal.Journal.add
+
+        def torn(self, record):
+            nonlocal count
+            count += 1
+            if count == where:  # half a line reaches the disk
+                self._file.write(b'{"session": 1, "ph')
+                self._file.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+            add(self, record)
+        journal.Journal.add = torn
+        try:
+            run(tmp_path, the_plan, Fixed(0.05), resume=True)
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def plain(result):
+    result = json.loads(json.dumps(result))
+    result["void"].pop("interrupted_pairs")
+    return result
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_again_and_again(tmp_path, seed):
+    """Every session lives for a few system calls; the result is that of a run
+    that nobody disturbed."""
+    the_plan = plan()
+    whole = run(tmp_path / "whole", the_plan, Fixed(0.05))
+    rng = random.Random(seed)
+    kills = 0
+    while killed(tmp_path, the_plan, rng.randrange(1, 16)):
+        kills += 1
+        path = tmp_path / "r" / journal.SAMPLES
+        if path.exists():
+            for line in path.read_bytes().split(b"\n")[:-1]:
+                json.loads(line)
+        assert kills < 300
+    assert kills > 5
+    result = run(tmp_path, the_plan, Fixed(0.05), resume=True)
+    assert plain(result) == plain(whole)
+    counted = analysis.pairs(records(tmp_path), "ab")
+    assert [stock["pair"] for stock, _ in counted] == list(range(12))
+
+
+def test_half_a_pair_is_measured_again_as_a_pair(tmp_path):
+    """Blocks of two sessions are not adjacent: they are no pair."""
+    the_plan = plan()
+    run(tmp_path, the_plan, Fixed(0.05))
+    path = tmp_path / "r" / journal.SAMPLES
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:17]))  # the first block of the first pair
+    result = run(tmp_path, the_plan, Fixed(0.05), resume=True)
+    assert result["void"]["interrupted_pairs"] == 1
+    assert len(records(tmp_path)) == 17 + 24
+    assert records(tmp_path)[16]["session"] == 1  # nothing is lost
+
+
+# --- The directory ----------------------------------------------------------
+
+def test_results_are_not_overwritten(tmp_path):
+    run(tmp_path, plan(), Load())
+    with pytest.raises(errors.UsageError, match="holds results"):
+        run(tmp_path, plan(), Load())
+    for changed in (plan(seed=2), plan(effect_percent=4.0)):
+        with pytest.raises(errors.UsageError, match="another experiment"):
+            run(tmp_path, changed, Load(), resume=True)
+
+
+def test_a_finished_run_measures_nothing_more(tmp_path):
+    first = run(tmp_path, plan(), Load(0.05))
+    load = Load(0.05)
+    assert run(tmp_path, plan(), load, resume=True) == first
+    assert not load.calls
+
+
+def test_two_at_once_are_refused(tmp_path):
+    with journal.opened(tmp_path / "r", manifest(plan()), False):
+        with pytest.raises(errors.MssabError, match="another mssab"):
+            run(tmp_path, plan(), Load(), resume=True)
+
+
+def test_damage_is_told(tmp_path):
+    run(tmp_path, plan(), Load())
+    path = tmp_path / "r" / journal.SAMPLES
+    path.write_text("{}}\n" + path.read_text())
+    with pytest.raises(errors.MssabError, match="samples.jsonl:1: damaged"):
+        run(tmp_path, plan(), Load(), resume=True)
+
+
+def block(side, attempt=0, session=1, void=""):
+    return {"phase": "ab", "pair": 0, "attempt": attempt, "of": 2,
+            "side": side, "session": session, "void": void, "n": attempt}
+
+
+@pytest.mark.parametrize("blocks, attempts", [
+    ([block(0), block(1)], [0]),
+    ([block(0), block(1), block(0, 1), block(1, 1)], [0]),   # counted once
+    ([block(0), block(1, session=2)], []),                   # not adjacent
+    ([block(0, void="x"), block(0, 1), block(1, 1)], [1]),
+    ([block(0), block(0)], []),
+    ([block(0), block(1, void="x")], []),
+])
+def test_what_is_a_pair(blocks, attempts):
+    counted = analysis.pairs(blocks, "ab")
+    assert [stock["attempt"] for stock, _ in counted] == attempts
+    assert all((a["side"], b["side"]) == (0, 1) for a, b in counted)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0
+"""lint: each rule on a line it must find and on its neighbour that it must
+not; what files and scripts are read as; which file wins."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+TOOL = TOP / "userspace/msstune/msstune.sh"
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune import errors, lint, lint_read, lint_rules  # noqa: E402
+
+MACHINE = lint_rules.Machine(memory=8 << 30)
+IPV4 = "net.ipv4."
+
+
+def rules(tmp_path, text, name="a.conf"):
+    path = tmp_path / name
+    path.write_text(text)
+    return {f.rule for f in lint.check({str(path): lint_read.read(path)},
+                                       MACHINE)}
+
+
+@pytest.mark.parametrize("bad, rule, good", [
+    ("tcp_mem = 10000000 10000001 10000002", "unit-pages",
+     "tcp_mem = 190000 250000 380000"),
+    ("tcp_mem = 9 9 9", "no-pressure", "tcp_mem = 8 9 10"),
+    ("tcp_mem = 3 2 1", "order", "tcp_mem = 1 2 3"),
+    ("tcp_rmem = 4096 87380 4096", "order", "tcp_rmem = 4096 87380 87380"),
+    ("tcp_rmem = 10000000 10000000 10000000", "min-element",
+     "tcp_rmem = 4096 131072 10000000"),
+    ("tcp_wmem = 4096 10000000 10000000", "default-element",
+     "tcp_wmem = 4096 16384 10000000"),
+    ("tcp_rmem = 4096 87380 2147483648", "limit",
+     "tcp_rmem = 4096 87380 2147483647"),
+    ("tcp_rmem = 4096 87380 1073741825", "memory",
+     "tcp_rmem = 4096 87380 1073741824"),
+    ("tcp_rmem = 0 87380 16777216", "limit", "tcp_rmem = 1 87380 16777216"),
+    ("tcp_rmem = 16777216", "count", "tcp_rmem = 4096 87380 16777216"),
+    ("tcp_rmem = 4096 87380 16M", "not-a-number",
+     "tcp_rmem = 4096 87380 16777216"),
+    ("tcp_sack = 0", "sack-off", "tcp_sack = 1"),
+    ("tcp_timestamps = 0", "timestamps-off", "tcp_timestamps = 1"),
+    ("tcp_window_scaling = 0", "scaling-off", "tcp_window_scaling = 1"),
+    ("tcp_moderate_rcvbuf = 0", "autotuning-off", "tcp_moderate_rcvbuf = 1"),
+    ("tcp_dsack=0", "dsack-off", "tcp_dsack=1"),
+    ("tcp_frto=0", "frto-off", "tcp_frto=2"),
+    ("tcp_recovery=0", "rack-off", "tcp_recovery=1"),
+    ("tcp_early_retrans=0", "tlp-off", "tcp_early_retrans=3"),
+    ("tcp_low_latency = 1", "stale", "tcp_autocorking = 1"),
+    ("tcp_tw_recycle = 1", "stale", "tcp_tw_reuse = 1"),
+    ("tcp_adv_win_scale = 2", "stale", "tcp_app_win = 31"),
+    ("tcp_max_orphans = 100", "lowered", "tcp_max_orphans = 65536"),
+    ("tcp_fin_timeout = 5", "fin-timeout", "tcp_fin_timeout = 60"),
+    ("tcp_limit_output_bytes = 99999999", "tsq",
+     "tcp_limit_output_bytes = 1048576"),
+    ("tcp_tw_reuse=1\nnet.ipv4.tcp_timestamps=0", "tw-reuse",
+     "tcp_tw_reuse=1\nnet.ipv4.tcp_timestamps=1"),
+])
+def test_rule(tmp_path, bad, rule, good):
+    assert rule in rules(tmp_path, IPV4 + bad)
+    assert rule not in rules(tmp_path, IPV4 + good)
+
+
+@pytest.mark.parametrize("bad, rule, good", [
+    ("netdev_max_backlog = 250000", "backlog", "netdev_max_backlog = 5000"),
+    ("netdev_budget_usecs = 300000", "budget", "netdev_budget_usecs = 8000"),
+    ("rmem_default = 33554432", "default-all", "rmem_default = 212992"),
+    ("rmem_max = 4294967296", "limit", "rmem_max = 134217728"),
+    ("rmem_max = 2000000000", "memory", "rmem_max = 134217728"),
+    ("rmem_max = 134217728", "core-only",
+     "rmem_max = 134217728\nnet.ipv4.tcp_rmem = 4096 131072 134217728"),
+])
+def test_core_rule(tmp_path, bad, rule, good):
+    assert rule in rules(tmp_path, "net.core." + bad)
+    assert rule not in rules(tmp_path, "net.core." + good)
+
+
+@pytest.mark.parametrize("bad, rule, good", [
+    ("ethtool -K eth0 tso off", "offload-off", "ethtool -K eth0 tso on"),
+    ("ethtool -K eth0 tx off", "checksum-off", "ethtool -K eth0 tx on"),
+    ("ethtool -A eth0 rx off", "pause-off", "ethtool -A eth0 rx on"),
+    ("ethtool -C eth0 rx-usecs 0", "coalesce-off",
+     "ethtool -C eth0 rx-usecs 50"),
+    ("setpci -d 8086:1048 e6.b=2e", "pci-x", "setpci -s 1:0.0 CAP_EXP+8.w=5000"),
+    ("ip link set eth0 txqueuelen 10000", "txqueuelen",
+     "ip link set eth0 txqueuelen 1000"),
+    ("/usr/bin/systemctl stop irqbalance", "irqbalance",
+     "systemctl start irqbalance"),
+])
+def test_command(tmp_path, bad, rule, good):
+    assert rule in rules(tmp_path, f"#!/bin/sh\nif true; then sudo {bad}; fi\n",
+                         "a")
+    assert rule not in rules(tmp_path, f"#!/bin/sh\n{good}\n", "a")
+
+
+def test_the_seeds_lan_settings(tmp_path):
+    """Table of the SDSC/GIAC report, Sun: both mistakes are named."""
+    found = rules(tmp_path, """
+net.ipv4.tcp_timestamps = 0
+net.ipv4.tcp_sack = 0
+net.ipv4.tcp_rmem = 10000000 10000000 10000000
+net.ipv4.tcp_wmem = 10000000 10000000 10000000
+net.ipv4.tcp_mem = 10000000 10000000 10000000
+net.core.rmem_max = 524287
+net.core.rmem_default = 524287
+net.core.optmem_max = 524287
+net.core.netdev_max_backlog = 300000
+""")
+    assert {"unit-pages", "no-pressure", "sack-off", "timestamps-off", "backlog",
+            "min-element", "default-element"} <= found
+
+
+def test_a_kernels_own_values_are_clean(tmp_path):
+    assert not rules(tmp_path, """
+# kernel 6.1 with 8 GB
+net.ipv4.tcp_rmem = 4096 131072 6291456
+net.ipv4.tcp_wmem = 4096\t16384\t4194304
+; another comment
+-net.ipv4.tcp_mem = 91578 122106 183156
+-net.ipv4.conf.all.rp_filter
+net/ipv4/tcp_sack = 1
+net.core.netdev_max_backlog = 1000
+net.core.netdev_budget_usecs = 8000
+""")
+
+
+def read(tmp_path, text, name="x.sh"):
+    path = tmp_path / name
+    path.write_text(text)
+    return [(i.key, i.value, i.line) for i in lint_read.read(path)
+            if isinstance(i, lint_read.Assignment)]
+
+
+def test_what_scripts_are_read_as(tmp_path):
+    assert read(tmp_path, r"""#!/bin/bash
+sysctl -q -w net.ipv4.tcp_sack=0 "net.ipv4.tcp_rmem=1 2 3"
+echo '4096 5 6' > /proc/sys/net/ipv4/tcp_wmem  # why
+echo 1 | sudo tee /proc/sys/net/ipv4/tcp_ecn
+sudo sysctl \
+  net/ipv4/conf/eth0.5/mtu=9
+true && /sbin/sysctl -w net.core.rmem_max=7 || exit
+# sysctl -w net.ipv4.tcp_sack=1
+echo it's open
+cat >>/etc/sysctl.conf <<END
+net.core.wmem_max = 8
+END
+for f in 1; do echo 1 >/proc/sys/net/ipv4/ip_forward; done
+""") == [("net.ipv4.tcp_sack", "0", 2), ("net.ipv4.tcp_rmem", "1 2 3", 2),
+         ("net.ipv4.tcp_wmem", "4096 5 6", 3), ("net.ipv4.tcp_ecn", "1", 4),
+         ("net.ipv4.conf.eth0/5.mtu", "9", 5),
+         ("net.core.rmem_max", "7", 7), ("net.core.wmem_max", "8", 11),
+         ("net.ipv4.ip_forward", "1", 13)]
+
+
+def test_an_unknown_value_is_said_not_judged(tmp_path):
+    assert rules(tmp_path, "sysctl -w net.ipv4.tcp_sack=$SACK\n", "a.sh") == {
+        "not-checked"}
+
+
+def test_a_later_file_wins(tmp_path):
+    """By name, not by the order given; /etc masks a file of the same name."""
+    files = {
+        "/etc/sysctl.d/90-z.conf": "net.ipv4.tcp_sack = 1",
+        "/etc/sysctl.d/10-a.conf": "net.ipv4.tcp_sack = 0",
+        "/usr/lib/sysctl.d/10-a.conf": "net.ipv4.tcp_sack = 1",
+        "/etc/sysctl.conf": "net.ipv4.tcp_dsack = 1",
+        "tune.sh": "net.ipv4.tcp_dsack = 1",
+    }
+    items = {name: lint_read._fragment(name, text)
+             for name, text in files.items()}
+    assert lint.in_force(list(files))[0] == [
+        "/etc/sysctl.d/10-a.conf", "/etc/sysctl.d/90-z.conf",
+        "/etc/sysctl.conf", "tune.sh"]
+    found = {(f.file, f.rule): f.why for f in lint.check(items, MACHINE)}
+    assert set(found) == {
+        ("/etc/sysctl.d/10-a.conf", "sack-off"),
+        ("/etc/sysctl.d/10-a.conf", "overridden"),
+        ("/usr/lib/sysctl.d/10-a.conf", "masked"),
+        ("/etc/sysctl.conf", "repeated")}
+    assert "/etc/sysctl.d/90-z.conf:1" in found[
+        "/etc/sysctl.d/10-a.conf", "overridden"]
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("net.ipv4.tcp_sack 0\n", "no ="), ("\xff\xfe", "not a text file")])
+def test_refused(tmp_path, text, sentence):
+    path = tmp_path / "a.conf"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(errors.UsageError, match=sentence):
+        lint_read.read(path)
+
+
+def test_exit_status_and_json(tmp_path):
+    bad, good = tmp_path / "a.conf", tmp_path / "b.conf"
+    bad.write_text("net.ipv4.tcp_sack = 0\n")
+    good.write_text("net.ipv4.tcp_fin_timeout = 5\n")
+
+    def call(*arguments):
+        return subprocess.run([TOOL, "lint", *arguments], capture_output=True,
+                              text=True, check=False)
+    assert call(bad).returncode == 1
+    assert call(good).returncode == 0 and "1 notes" in call(good).stdout
+    document = json.loads(call("--json", bad, good).stdout)
+    assert [(f["rule"], f["line"]) for f in document["findings"]] == [
+        ("sack-off", 1), ("fin-timeout", 1)]
+    missing = call(tmp_path / "none.conf")
+    assert missing.returncode == 2 and "No such file" in missing.stderr
+    mem = tmp_path / "m.conf"
+    mem.write_text("net.ipv4.tcp_mem = 1000 2000 300000\n")
+    assert call("--memory", "1024", mem).returncode == 1
+    assert call("--memory", "8192", mem).returncode == 0

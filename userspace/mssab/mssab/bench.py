@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the blocks of an experiment are measured: the function that the
+campaign calls, with what the host did meanwhile."""
+from __future__ import annotations
+
+import math
+import resource
+import shutil
+import subprocess
+import time
+from types import TracebackType
+from typing import Any
+
+from . import connections, loads, results, system
+from .design import CONNECTION, Arm, Plan
+from .errors import MssabError
+
+
+class Bench:
+    """A place to measure in; everything is gone when the with-block ends."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._lab = system.Lab()
+
+    def __enter__(self) -> Bench:
+        if self.plan.arms[0].cell:
+            system.check_machine(bool(self.plan.module_keys)
+                                 or self.plan.assign == CONNECTION)
+            system.sweep()
+            self._lab.__enter__()
+            system.fix_addresses()
+            self._rehearse()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._lab.__exit__(kind, value, trace)
+
+    def _rehearse(self) -> None:
+        """Every setting of every arm once, before anything is measured."""
+        for arm in self.plan.arms:
+            assert arm.cell
+            try:
+                self._lab.prepare(arm, self.plan.module_keys, arm.cell)
+            except MssabError as error:
+                raise MssabError(f"arm {arm.name} cannot be set up: "
+                                 f"{error}") from error
+            finally:
+                self._lab.tear_down()
+
+    def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        """One block; @share: of its connections, that are treated, %."""
+        ticks, stolen = system.cpu_times()
+        soft = system.softirqs()
+        used = _children()
+        start = time.monotonic()
+        raw = self._connections(arm, seed, share) if share \
+            else self._load(arm, seed)
+        elapsed = time.monotonic() - start
+        used = _children() - used
+        ticks, stolen = (now - then for now, then in zip(
+            system.cpu_times(), (ticks, stolen)))
+        raw["softirqs"] = system.softirqs() - soft
+        raw["host"] = {
+            "elapsed_s": elapsed, "cpu_s": used,
+            # One tick may be of a moment before.
+            "stolen_percent": 100 * max(stolen - 1, 0) / max(ticks, 1),
+            "generator_percent": _generator(raw)}
+        return raw
+
+    def _load(self, arm: Arm, seed: int) -> dict[str, Any]:
+        if self.plan.program:
+            # Not the arm's name: a load must not know what it is meant to be.
+            return loads.program(self.plan.program,
+                                 arm.env | {"MSSAB_SEED": str(seed)})
+        raw = self._lab.trial(arm, self.plan.module_keys, seed)
+        assert arm.cell
+        if arm.cell.request:
+            raw["request"] = arm.cell.request
+        figures = results.figures(
+            arm.cell, [{"counters": {}} | raw],
+            results.round_trip(arm.cell, [raw]))
+        if "utilisation" in figures:
+            raw["utilisation"] = figures["utilisation"]
+        return raw
+
+    def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        """Some at once; the module draws their arms, and so do we after it."""
+        drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
+                    | {"ab_percent": share, "ab_seed": seed}, {}, {}, {})
+        keys = {*self.plan.module_keys, "ab_percent", "ab_seed"}
+        some = self._lab.trials(drawn, keys, self.plan.connections)
+        for one in some:
+            one["arm"] = connections.arm_of(one, seed, share)
+        rates = [one["bytes_per_s"] for one in some]
+        return {"connections": some, "bytes_per_s": sum(rates)}
+
+
+def _children() -> float:
+    """CPU seconds of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _generator(raw: dict[str, Any]) -> float:
+    """Of a CPU, what the busier end of the load used, where that is told; %."""
+    used = max(raw.get("cpu_sender_ns", 0), raw.get("cpu_receiver_ns", 0))
+    return float(100 * used / raw.get("wall_ns", math.inf))
+
+
+def tools() -> dict[str, str]:
+    """Versions of what is used, for the manifest."""
+    found = {}
+    for name, *argv in (("ip", "-V"), ("iperf3", "--version")):
+        if shutil.which(name):
+            said = subprocess.run([name, *argv], capture_output=True,
+                                  text=True, check=False).stdout
+            found[name] = said.splitlines()[0] if said else ""
+    return found

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measures pair after pair until the verdict is in: A/A first, then the arms,
+each pair's order by coin, no look but the planned ones.
+
+Knows no kernel: what a block is comes as a function, so that all of this runs
+in the tests as well.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import analysis, connections, sanity
+from .analysis import AA, AB
+from .design import CONNECTION, Arm, Plan, draw
+from .journal import Journal
+from .metrics import rounded, value
+
+#: Measures one block: arm, nuisance seed, share of the connections that are
+#: treated (0: all have the arm's settings) -> what the load and the host said.
+Measure = Callable[[Arm, int, int], dict[str, Any]]
+#: Is told how many of how many blocks are done, and what comes next.
+Tell = Callable[[int, int, str], None]
+
+
+def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
+    return {metric.name: rounded(metric, value(metric.name, raw),
+                                 plan.resolution_percent)
+            for metric in plan.metrics}
+
+
+def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
+          measure: Measure, tell: Callable[[str], None]) -> None:
+    """Both blocks once, in a new attempt; the second not if the first is
+    void."""
+    tries = analysis.attempts(journal.records, phase).get(pair, {})
+    attempt = 1 + max(tries, default=-1)
+    # What was only interrupted is done again just so.
+    void = sum(any(b["void"] for b in blocks) for blocks in tries.values())
+    chance = draw(plan, phase, pair, void)
+    for place, side in enumerate(chance.order):
+        if plan.assign == CONNECTION:
+            arm = plan.arms[phase == AB]
+            share = plan.allocations[side] if phase == AB else plan.share
+        else:
+            arm = plan.arms[0 if phase == AA else side]
+            share = 0
+        name = f"{share} % {arm.name}" if share else arm.name
+        tell(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {name}")
+        started = time.monotonic()
+        raw = measure(arm, chance.seed, share)
+        record = {
+            "phase": phase, "pair": pair, "attempt": attempt, "place": place,
+            "of": len(chance.order), "side": side, "arm": arm.name,
+            "share": share, "seed": chance.seed,
+            "time": {"start_s": round(started, 3),
+                     "elapsed_s": round(time.monotonic() - started, 3)},
+            "void": sanity.void(plan, arm, raw)}
+        if record["void"]:
+            journal.add(record | {"values": {}, "raw": raw})
+            return
+        values = connections.values(raw) if share else _values(plan, raw)
+        journal.add(record | {"values": values, "raw": raw})
+
+
+def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
+        only_aa: bool = False) -> dict[str, Any]:
+    """Go on from what the journal holds to the end."""
+    phases = [(AA, plan.aa_pairs)]
+    if not only_aa:
+        phases.append((AB, plan.looks[-1]))
+    total = sum(count * plan.blocks(phase) for phase, count in phases)
+    before = 0
+    for phase, count in phases:
+        for pair in range(count):
+            if phase == AB and pair in plan.looks and analysis.result(
+                    plan, journal.records)["finished"]:
+                break
+            while not _done(journal, phase, pair):
+                if analysis.out_of_attempts(plan, journal.records, phase):
+                    return analysis.result(plan, journal.records, only_aa)
+                _pair(plan, journal, phase, pair, measure,
+                      partial(tell, before + pair * plan.blocks(phase),
+                              total))
+        before += count * plan.blocks(phase)
+        found = analysis.result(plan, journal.records, only_aa)
+        if found["finished"]:
+            break
+    return found
+
+
+def _done(journal: Journal, phase: str, pair: int) -> bool:
+    tries = analysis.attempts(journal.records, phase).get(pair, {})
+    return any(map(analysis.complete, tries.values()))

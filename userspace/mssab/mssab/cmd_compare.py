@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mssab compare: is the effect in one results directory that in another?"""
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from . import analysis, journal, report, stats, text
+from .design import Plan, parse
+from .errors import UsageError
+from .metrics import Metric
+
+
+def compare(one: list[float], other: list[float],
+            level: float) -> tuple[float, float, float]:
+    """Difference of the means, other less one, and its interval by Welch's t:
+    the two were not drawn against each other, so no coin helps here."""
+    parts = []
+    for d in (one, other):
+        mean = math.fsum(d) / len(d)
+        square = math.fsum((x - mean)**2 for x in d) / (len(d) - 1)
+        parts.append((mean, square / len(d), len(d)))
+    (m1, v1, n1), (m2, v2, n2) = parts
+    gap = m2 - m1
+    if v1 + v2 <= stats.SAME**2:
+        return gap, gap, gap
+    freedom = (v1 + v2)**2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
+    width = float(stats.special.stdtrit(freedom, 1 - level / 2)) \
+        * math.sqrt(v1 + v2)
+    return gap, gap - width, gap + width
+
+
+def _read(directory: Path) -> tuple[Plan, Any, Any, Any]:
+    manifest, result = report.read(directory)
+    plan = parse(directory / journal.MANIFEST, manifest["text"])
+    counted = analysis.pairs(journal.read_samples(directory), analysis.AB)
+    if len(counted) < stats.MIN_PAIRS:
+        raise UsageError(f"{directory}: {len(counted)} pairs; fewer than "
+                         f"{stats.MIN_PAIRS} carry no claim")
+    return plan, counted, manifest, result
+
+
+def _line(metric: Metric, gap: tuple[float, float, float]) -> str:
+    factor = 100 if metric.scale == "log" else 1
+    # Differences of effects: % of the one with the other arm.
+    at, low, high = (factor * (math.expm1(x) if factor > 1 else x)
+                     for x in gap)
+    word = "no difference shown"
+    if low > 0 or high < 0:
+        word = "better" if at > 0 else "worse"
+    if max(abs(gap[1]), abs(gap[2])) <= metric.log_margin():
+        word = "the same"
+    return f"{text.signed(at):>9} {text.signed(low):>9} .. " \
+        f"{text.signed(high):<9} {word}"
+
+
+def run(args: argparse.Namespace) -> int:
+    plan, one, first, result = _read(args.one)
+    other_plan, other, second, other_result = _read(args.other)
+    print(f"A  {args.one}: {first['kernel']}, {text.headline(result)}")
+    print(f"B  {args.other}: {second['kernel']}, "
+          f"{text.headline(other_result)}")
+    if first["plan"] != second["plan"]:
+        print("The experiments differ: what is compared may differ too.")
+    shared = [m for m in plan.metrics
+              if m.name in [o.name for o in other_plan.metrics]]
+    if not shared:
+        raise UsageError("the two have no metric in common")
+    print(f"\n{'metric':<12} {'A':>9} {'B':>9} {'B less A':>9} "
+          "95 % interval           B is")
+    for metric in shared:
+        shown = [text.signed(r["metrics"][metric.name]["effect"])
+                 for r in (result, other_result)]
+        gap = compare(analysis.differences(one, metric),
+                      analysis.differences(other, metric), 0.05)
+        print(f"{metric.name:<12} {shown[0]:>9} {shown[1]:>9} "
+              f"{_line(metric, gap)}")
+    print("\nB less A: above 0 is better; in %, or the metric's unit.")
+    return 0

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mssab run (of a file with [design]) and mssab aa: measure, judge, store."""
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import __version__, analysis, bench, campaign, design, experiment, \
+    journal, system, text
+from .errors import UsageError
+
+DEFAULT = Path("mssab-results")
+
+
+class Progress:
+    """Where it is and how long it will take: one line on a terminal, else a
+    line at each tenth."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._first: int | None = None
+        self._tenth = -1
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        if self._first is None:
+            self._first = done
+        fresh = done - self._first
+        left = ""
+        if fresh:
+            seconds = (time.monotonic() - self._start) / fresh * (total - done)
+            left = f", at most {clock(seconds)} left"
+        line = f"{done} of {total} blocks{left}: {what}"
+        if sys.stderr.isatty():
+            bar = "#" * round(20 * done / total)
+            print(f"\r\033[K[{bar:<20}] {line}", end="", file=sys.stderr,
+                  flush=True)
+        elif 10 * done // total > self._tenth:
+            self._tenth = 10 * done // total
+            print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
+
+
+def _block(plan: design.Plan, phase: str, side: int) -> str:
+    """What is measured there: an arm, or a share of treated connections."""
+    if phase == analysis.AA:
+        return plan.arms[0].name
+    if plan.assign == design.CONNECTION:
+        return f"{plan.allocations[side]} %"
+    return plan.arms[side].name
+
+
+def manifest(plan: design.Plan, file: Path, source: str) -> dict[str, Any]:
+    """All that is needed to run it again, and to know what it was."""
+    schedule = [
+        {"phase": phase, "pair": pair,
+         "order": [_block(plan, phase, side) for side in chance.order],
+         "seed": chance.seed}
+        for phase, count in ((analysis.AA, plan.aa_pairs),
+                             (analysis.AB, plan.looks[-1]))
+        for pair in range(count)
+        for chance in [design.draw(plan, phase, pair, 0)]]
+    return {
+        "format": journal.FORMAT, "version": 1, "mssab": __version__,
+        "file": str(file), "text": source,
+        "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
+        "kernel": system.kernel(), "machine": platform.machine(),
+        "module": system.module_version(),
+        "python": platform.python_version(), "tools": bench.tools(),
+        "clock": "wall time; in a deterministic guest, instructions",
+        "settings": {arm.name: {
+            "sender": {f"net.mssfrac.{k}": v for k, v in arm.module.items()}
+            | arm.sysctl_sender,
+            "receiver": {f"net.mssfrac.{k}": v for k, v in arm.module.items()}
+            | arm.sysctl_receiver} for arm in plan.arms},
+        "schedule": schedule}
+
+
+def _terminate(*_: object) -> None:
+    """As Ctrl-C: leave through the with-blocks, which clean up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def run(args: argparse.Namespace) -> int:
+    """The whole experiment, or its A/A part."""
+    source = experiment.read(args.experiment)
+    plan = design.parse(args.experiment, source)
+    only_aa = getattr(args, "only_aa", False)
+    if only_aa and not plan.aa_pairs:
+        raise UsageError(f"{args.experiment}: aa_pairs = 0: there is no A/A "
+                         "to run")
+    directory = args.output or DEFAULT / args.experiment.stem
+    signal.signal(signal.SIGTERM, _terminate)
+    progress = Progress()
+    with system.alone(), journal.opened(
+            directory, manifest(plan, args.experiment, source),
+            args.resume) as book, bench.Bench(plan) as place:
+        try:
+            result = campaign.run(plan, book, place.measure, progress, only_aa)
+        finally:
+            progress.close()
+        journal.write_whole(directory / journal.RESULT,
+                            json.dumps(result, indent=1) + "\n")
+    print(text.summary(result, system.kernel()), end="")
+    if not args.no_report:
+        from . import report  # matplotlib takes its time
+        report.write(directory)
+        print(f"Report: {directory / journal.REPORT}")
+    else:
+        print(f"Results: {directory}")
+    missed = plan.expect and not only_aa and result["verdict"] != plan.expect
+    return 1 if missed else 0

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mssab list: the results below a folder, a line each."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from . import journal, report, text
+from .errors import MssabError, UsageError
+
+
+def run(args: argparse.Namespace) -> int:
+    if not args.directory.is_dir():
+        raise UsageError(f"{args.directory}: no such folder; name the one "
+                         "that results were written to")
+    found = sorted(path.parent for path in
+                   args.directory.glob(f"**/{journal.MANIFEST}"))
+    print(f"{'results':<30} {'verdict':<13} effect of the first metric")
+    for directory in found:
+        name = str(directory.relative_to(args.directory))
+        print(f"{name:<30} {_line(directory)}")
+    if not found:
+        print("none yet; mssab run makes them")
+    return 0
+
+
+def _line(directory: Path) -> str:
+    try:
+        manifest = journal.read_manifest(directory)
+        try:
+            _, result = report.read(directory)
+        except UsageError:
+            blocks = len(journal.read_samples(directory))
+            return f"{'unfinished':<13} {blocks} blocks; --resume goes on"
+    except MssabError as error:
+        return f"{'damaged':<13} {error}"
+    name = result["primary"][0]
+    metric = result["metrics"].get(name)
+    told = f"{name} {text.signed(metric['effect'])} {text.unit_of(metric)} " \
+        f"({text.interval(metric)})" if metric else result["why"]
+    return f"{result['verdict']:<13} {told}, {manifest['kernel']}"

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mssab report: the result of a directory again, as text and as a page."""
+from __future__ import annotations
+
+import argparse
+import json
+
+from . import report, text
+
+
+def run(args: argparse.Namespace) -> int:
+    manifest, result = report.read(args.directory)
+    if args.json:
+        print(json.dumps(result, indent=1))
+        return 0
+    print(text.summary(result, manifest["kernel"]), end="")
+    print(f"Report: {report.write(args.directory)}")
+    return 0

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The results directory: what was planned, and every block as it was measured.
+
+samples.jsonl only grows, a line a block, on disk before the next block starts:
+whenever this is killed, what is there is whole, but for a last line, which is
+cut off when it goes on.  manifest.json is written once, before the first.
+"""
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .errors import MssabError, UsageError
+
+MANIFEST, SAMPLES, RESULT = "manifest.json", "samples.jsonl", "result.json"
+REPORT = "report.html"
+FORMAT = "mssab-experiment"
+Record = dict[str, Any]
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Whole or not at all, and on disk."""
+    new = path.with_name(path.name + ".new")
+    with open(new, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    _sync(path.parent)
+
+
+def read_manifest(directory: Path) -> Record:
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{directory}: no results of an experiment: "
+                         f"{MANIFEST}: {error.strerror}") from error
+    except ValueError as error:
+        raise MssabError(f"{directory / MANIFEST}: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise UsageError(f"{directory}: not the results of an experiment")
+    if manifest.get("version") != 1:
+        raise UsageError(f"{directory}: written by another mssab, in version "
+                         f"{manifest.get('version')} of its format; this one "
+                         "reads version 1")
+    return manifest
+
+
+def read_samples(directory: Path) -> list[Record]:
+    """All whole lines."""
+    try:
+        data = (directory / SAMPLES).read_bytes()
+    except FileNotFoundError:
+        return []
+    records = []
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            raise MssabError(f"{directory / SAMPLES}:{number}: damaged: "
+                             f"{error}") from error
+        records.append(record)
+    return records
+
+
+class Journal:
+    """The samples of one directory, open to go on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.records = read_samples(directory)
+        path = directory / SAMPLES
+        fresh = not path.exists()
+        self._file = open(path, "ab")
+        # Half a line is of a block that did not end: it is measured again.
+        whole = path.read_bytes().rfind(b"\n") + 1
+        self._file.truncate(whole)
+        self._file.seek(0, os.SEEK_END)
+        os.fsync(self._file.fileno())
+        if fresh:
+            _sync(directory)
+        #: How often it has been started, this time included.
+        self.session = 1 + max((r["session"] for r in self.records), default=0)
+
+    def add(self, record: Record) -> None:
+        """On disk before this returns."""
+        record = {"session": self.session} | record
+        line = json.dumps(record, allow_nan=False) + "\n"
+        self._file.write(line.encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.records.append(json.loads(line))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@contextmanager
+def opened(directory: Path, manifest: Record, resume: bool) \
+        -> Iterator[Journal]:
+    """A new directory with this manifest, or one that is of the same
+    experiment; never two at a time."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise MssabError(f"{directory}: another mssab is at work "
+                             "there") from error
+        if (directory / MANIFEST).exists():
+            if not resume:
+                raise UsageError(f"{directory} holds results; --resume goes "
+                                 "on with them, -o DIR starts elsewhere")
+            old = read_manifest(directory)
+            for key, what in (("plan", "experiment file"),
+                              ("kernel", "kernel"), ("module", "module"),
+                              ("mssab", "version of mssab")):
+                if old.get(key) != manifest.get(key):
+                    raise UsageError(
+                        f"{directory}: begun with another {what}; figures of "
+                        "two do not mix: start elsewhere with -o DIR")
+        else:
+            write_whole(directory / MANIFEST,
+                        json.dumps(manifest, indent=1) + "\n")
+        journal = Journal(directory)
+        try:
+            yield journal
+        finally:
+            journal.close()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a block is judged by: names, units, which way is better, and how each
+follows from what a load reported.
+
+Pure.  A metric with a logarithmic scale is compared by ratio, one that may be
+zero (retransmits) by difference in its own unit.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """margin: what counts as an effect, % (log) or in the unit (linear); 0:
+    the experiment's."""
+
+    name: str
+    unit: str
+    better: str = "higher"      # or lower
+    scale: str = "log"          # or linear
+    margin: float = 0.0
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.better == "higher" else -1
+
+    def log_margin(self) -> float:
+        """On the scale of the differences."""
+        return math.log1p(self.margin / 100) if self.scale == "log" \
+            else self.margin
+
+    def difference(self, stock: float, treated: float) -> float:
+        """Positive where treated is better."""
+        if self.scale == "log":
+            return self.sign * math.log(treated / stock)
+        return self.sign * (treated - stock)
+
+    def shown(self, difference: float) -> float:
+        """A difference as it is told: % of stock, or in the unit."""
+        if self.scale == "log":
+            return math.expm1(self.sign * difference) * 100 \
+                if abs(difference) < 700 else math.copysign(
+                    math.inf, self.sign * difference)
+        return self.sign * difference
+
+
+def rounded(metric: Metric, figure: float, percent: float) -> float:
+    """To steps of so many %, where the scale is one of ratios; 0: as it is."""
+    if not percent or metric.scale != "log":
+        return figure
+    step = math.log1p(percent / 100)
+    return math.exp(round(math.log(figure) / step) * step)
+
+
+#: A block in which nothing arrived has delivered less than this: bytes/s.
+LEAST = 1.0
+
+KNOWN: dict[str, tuple[Metric, Callable[[Raw], float]]] = {
+    "goodput": (Metric("goodput", "bit/s"),
+                lambda raw: 8 * max(raw["bytes_per_s"], LEAST)),
+    "utilisation": (Metric("utilisation", "of the window"),
+                    lambda raw: raw["utilisation"]),
+    "requests": (Metric("requests", "1/s"),
+                 lambda raw: max(raw["bytes_per_s"], LEAST) / raw["request"]),
+    "rtt": (Metric("rtt", "us", "lower"), lambda raw: raw["rtt_us"]),
+    "latency_p50": (Metric("latency_p50", "us", "lower"),
+                    lambda raw: raw["latency_p50_ns"] / 1e3),
+    "latency_p99": (Metric("latency_p99", "us", "lower"),
+                    lambda raw: raw["latency_p99_ns"] / 1e3),
+    "cpu": (Metric("cpu", "ns/byte", "lower"),
+            lambda raw: raw["cpu_ns"] / raw["received"]),
+    "retransmits": (Metric("retransmits", "per 1000", "lower",
+                           "linear", 1.0),
+                    lambda raw: 1000 * raw["retransmits"]
+                    / max(raw["sent_segments"], 1)),
+    "segments": (Metric("segments", "per MB", "lower"),
+                 lambda raw: 1e6 * raw["segments"] / raw["received"]),
+    "softirqs": (Metric("softirqs", "per MB", "lower"),
+                 lambda raw: 1e6 * max(raw["softirqs"], 1)
+                 / raw["received"]),
+}
+
+
+def value(name: str, raw: Raw) -> float:
+    """Of one block; KeyError if the load does not tell it."""
+    if name in KNOWN:
+        return float(KNOWN[name][1](raw))
+    return float(raw[name])

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules by which a block does not count.  They look at how it was measured,
+never at which arm it was of; what they refuse stays in the samples, with the
+reason, and is counted per arm.
+
+Pure.  A reason is "rule: what was seen".
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import connections
+from .design import BLOCK, CONNECTION, Arm, Plan
+from .metrics import value
+
+
+def ceiling(plan: Plan, arm: Arm) -> float:
+    """Bit/s that cannot be passed; 0: none known.  Of a link with a rate, its
+    share for payload; 2 % more, for a rate is kept on average only."""
+    if plan.ceiling_mbit:
+        return plan.ceiling_mbit * 1e6
+    if arm.cell and arm.cell.rate_mbit:
+        return arm.cell.rate_mbit * 1e6 * arm.cell.mss / arm.cell.mtu * 1.02
+    return 0.0
+
+
+def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
+    """Why this block does not count; "" if it does."""
+    if plan.assign == CONNECTION:
+        if why := connections.void(raw):
+            return why
+    for metric in plan.metrics if plan.assign == BLOCK else ():
+        try:
+            seen = value(metric.name, raw)
+        except KeyError as error:
+            return f"no figure: the load does not tell {error.args[0]}"
+        if not math.isfinite(seen):
+            return f"no figure: {metric.name} is {seen}"
+        if metric.scale == "log" and seen <= 0:
+            return (f"no figure: {metric.name} is {seen:g}, which has no "
+                    "ratio; a linear scale takes it")
+    bits = 8 * raw.get("bytes_per_s", 0)
+    limit = ceiling(plan, arm)
+    if limit and bits > limit:
+        return (f"above the ceiling: {bits / 1e6:.4g} Mbit/s, and the path "
+                f"carries {limit / 1e6:.4g}")
+    host = raw.get("host", {})
+    if plan.stolen_percent and host.get("stolen_percent", 0) \
+            > plan.stolen_percent:
+        return (f"stolen CPU: {host['stolen_percent']:.3g} % of the time went "
+                f"to other machines, {plan.stolen_percent:g} % may")
+    if plan.generator_percent and host.get("generator_percent", 0) \
+            > plan.generator_percent:
+        return (f"saturated load: it used {host['generator_percent']:.3g} % of "
+                f"a CPU, {plan.generator_percent:g} % may")
+    if raw.get("lost_events", 0):
+        return f"dropped trace: {raw['lost_events']} events were lost"
+    return ""

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Starts msstune from the source tree or an installed copy: the package lies
+# beside this script or in ../lib/msstune.
+here=$(dirname "$(readlink -f "$0")")
+for lib in "$here" "$here/../lib/msstune"; do
+	[ -d "$lib/msstune" ] && break
+done
+PYTHONPATH=$lib PYTHONDONTWRITEBYTECODE=1 exec /usr/bin/python3 -m msstune "$@"

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Command line of msstune: the table of commands, and how errors end."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from . import (__version__, cmd_apply, cmd_diagnose, cmd_journal, cmd_lint,
+               cmd_plan, cmd_recovery, cmd_watch, system)
+from .errors import TuneError
+
+COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_journal, cmd_lint,
+            cmd_recovery, cmd_watch)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="msstune", description="What limits TCP here, and settings that "
+        "can be undone.",
+        epilog="Exit status: 0 good, 1 failed or findings, 2 usage, 3 not "
+        "supported here.")
+    top.add_argument("-V", "--version", action="version",
+                     version=f"msstune {__version__}")
+    top.add_argument("--state", type=Path, default=system.STATE, metavar="DIR",
+                     help=f"folder of the journal, default {system.STATE}")
+    top.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
+                     help="sysctls below DIR/proc/sys instead of the kernel's")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return top
+
+
+def main() -> int:
+    args = parser().parse_args()
+    # The timer runs in another folder.
+    args.state, args.root = args.state.resolve(), args.root.resolve()
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader has enough; python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (TuneError, OSError) as error:
+        print(f"msstune: {error}", file=sys.stderr)
+        return getattr(error, "status", 1)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""msstune confirm, status, rollback, export, and the timer: each a few lines
+around the journal."""
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+
+from . import deadman, export, units
+from .engine import Engine, boottime
+from .errors import TuneError
+from .journal import Transaction
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    cmd = commands.add_parser("confirm", help="keep what was applied",
+                              description="Keep what was applied last.")
+    cmd.set_defaults(run=confirm)
+    cmd = commands.add_parser(
+        "status", help="tell what is applied, and what drifted",
+        description="Every change that is not over, and whether it is still "
+        "there.")
+    cmd.add_argument("--all", action="store_true", help="those that are over, too")
+    cmd.add_argument("--json", action="store_true", help="JSON to stdout")
+    cmd.set_defaults(run=status)
+    cmd = commands.add_parser(
+        "rollback", help="undo what was applied",
+        description="Undo what waits for confirmation.  A value that someone "
+        "else changed since is left alone.")
+    cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
+                     metavar="NUMBER", help="only this change, confirmed or not")
+    cmd.add_argument("--all", action="store_true",
+                     help="the confirmed ones, too, newest first")
+    cmd.set_defaults(run=rollback)
+    cmd = commands.add_parser(
+        "export", help="print what is confirmed as a file that survives reboots",
+        description="Print confirmed settings as a file to install.")
+    cmd.add_argument("--format", choices=sorted(export.FORMATS),
+                     default="sysctl.d", help="default sysctl.d")
+    cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
+                     metavar="NUMBER", help="only this change")
+    cmd.set_defaults(run=export_file)
+    cmd = commands.add_parser("timer")  # for ourselves: not in the help
+    cmd.add_argument("number", type=int)
+    cmd.add_argument("timeout", type=float)
+    cmd.set_defaults(run=lambda args: deadman.watch(
+        Engine(args.state, args.root), args.number, args.timeout))
+
+
+def confirm(args: argparse.Namespace) -> int:
+    done = Engine(args.state, args.root).confirm()
+    print(f"{done.number}: confirmed, {len(done.entries)} settings; msstune "
+          f"rollback {done.number} undoes it")
+    return 0
+
+
+def _told(engine: Engine, t: Transaction) -> str:
+    """One line on the state of a change."""
+    if t.ended:
+        return f"over: {t.ended}"
+    if t.begin["boot"] != engine.boot:
+        return "of an earlier boot: its changes went with that"
+    if t.state == "unfinished":
+        return "apply did not finish: run msstune rollback"
+    if t.confirmed:
+        return "confirmed"
+    left = t.begin["deadline"] - boottime()
+    if not deadman.alive(t.timer):
+        return ("waits for confirmation, and its timer is gone: run msstune "
+                "confirm or msstune rollback")
+    return f"waits for confirmation, {max(0, left):.0f} s left"
+
+
+def status(args: argparse.Namespace) -> int:
+    engine = Engine(args.state, args.root)
+    rows = []
+    for t in engine.transactions():
+        if t.ended and not args.all:
+            continue
+        live = not t.ended and t.begin["boot"] == engine.boot
+        rows.append({
+            "number": t.number, "time": t.begin["time"], "state": t.state,
+            "told": _told(engine, t),
+            "settings": [asdict(e) | ({"now": engine.drift(e)} if live else {})
+                         for e in t.entries]})
+    drifted = [s for row in rows for s in row["settings"]
+               if s.get("now", "in force") != "in force"]
+    if args.json:
+        print(json.dumps({"format": "msstune-status", "version": 1,
+                          "changes": rows}))
+        return 1 if drifted else 0
+    for row in rows:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["time"]))
+        print(f"{row['number']}  {when}  {row['told']}")
+        for s in row["settings"]:
+            print(f"  {s['name']}: {' '.join(s['old'].split())} -> {s['new']}"
+                  f"  {s.get('now') or s['undone'] or ''}".rstrip())
+    if not rows:
+        print("nothing is applied")
+    return 1 if drifted else 0
+
+
+def rollback(args: argparse.Namespace) -> int:
+    chosen = Engine(args.state, args.root).rollback(args.number, args.all)
+    left = [e.name for t in chosen for e in t.entries
+            if e.undone in ("drifted", "gone")]
+    for t in chosen:
+        print(f"{t.number}: " + ("of an earlier boot: nothing to undo"
+                                 if t.ended == "reboot" else "undone"))
+    if not chosen:
+        print("nothing to undo")
+    return 1 if left else 0
+
+
+def export_file(args: argparse.Namespace) -> int:
+    known = [t for t in Engine(args.state, args.root).transactions()
+             if t.state == "confirmed"
+             and args.number in (None, t.number)]
+    entries = {entry.name: entry for t in known for entry in t.entries}
+    if not entries:
+        raise TuneError("nothing is confirmed" if args.number is None else
+                        f"{args.number}: not a confirmed change")
+    print(export.FORMATS[args.format](list(entries.values())), end="")
+    return 0

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0
+"""msstune plan: settings that answer the diagnoses; writes none of them."""
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+
+from . import cmd_diagnose, diagnose, plan, plan_host, units
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    cmd = commands.add_parser(
+        "plan", help="propose settings, with reasons",
+        description="Diagnose, and propose settings that answer it, each with "
+        "reason, figure, source and risk.  Changes nothing: msstune apply "
+        "takes the output of --json.")
+    cmd_diagnose.options(cmd)
+    cmd.add_argument("--rate", type=units.rate, default=0.0, metavar="RATE",
+                     help="what a connection shall reach, bit/s: 10G")
+    cmd.add_argument("--goal", choices=plan_host.GOALS, default="",
+                     help="settings for this kind of traffic, too")
+    cmd.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    facts = cmd_diagnose.facts_of(args)
+    found = diagnose.diagnose(facts)
+    proposals = plan.propose(facts, found, plan.Wish(args.rate, args.goal))
+    verdict = diagnose.verdict(found)
+    if args.json:
+        print(json.dumps(plan.document(proposals) | {"verdict": verdict}))
+        return 0
+    print(verdict)
+    for p in proposals:
+        print(f"\n{p.setting}: {p.old} -> {p.new}" if p.setting else "\nadvice")
+        for label, text in (("reason", p.reason), ("figure", p.figure),
+                            ("source", p.source), ("risk", p.risk)):
+            print(textwrap.fill(text, 79, initial_indent=f"    {label:7} ",
+                                subsequent_indent=" " * 12))
+    if not proposals:
+        print("nothing to propose")
+    return 0

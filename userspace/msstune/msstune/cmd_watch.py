@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+"""msstune watch: an exporter for an existing Prometheus."""
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from . import collect, diagnose, units
+from .errors import NotSupported, TuneError
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    cmd = commands.add_parser(
+        "watch", help="export metrics for Prometheus",
+        description="Diagnose again and again, and serve the figures as metrics "
+        "over HTTP.  Changes nothing.")
+    cmd.add_argument("--interval", type=units.seconds, default=10.0,
+                     metavar="TIME", help="of a round, default 10s")
+    cmd.add_argument("--profile", type=Path, metavar="FILE",
+                     help="a pathprof profile; read again each round")
+    cmd.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS",
+                     help="default 127.0.0.1")
+    cmd.add_argument("--port", type=units.whole(1, 65535), default=9725,
+                     metavar="N", help="default 9725")
+    cmd.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        import prometheus_client
+        from prometheus_client import CollectorRegistry
+        from . import openmetrics
+    except ImportError as error:
+        raise NotSupported("watch needs python3-prometheus-client; install it"
+                           ) from error
+    totals = openmetrics.Totals()
+    lock = threading.Lock()
+    latest: list[Any] = []
+
+    class Collector:
+        """What the last round found; nothing before its end."""
+
+        def collect(self) -> Iterable[Any]:
+            with lock:
+                return list(latest)
+
+    registry = CollectorRegistry()
+    registry.register(Collector())  # type: ignore[arg-type]
+    try:
+        prometheus_client.start_http_server(args.port, args.listen, registry)
+    except OSError as error:
+        raise TuneError(f"{args.listen}:{args.port}: {error.strerror}"
+                        ) from error
+    print(f"http://{args.listen}:{args.port}/metrics", flush=True)
+    while True:
+        try:
+            start = time.monotonic()
+            facts = collect.collect(args.interval, profile_file=args.profile)
+            totals.add(facts)
+            found = list(openmetrics.metrics(facts, diagnose.diagnose(facts),
+                                             totals))
+            took = time.monotonic() - start - args.interval
+            found.append(prometheus_client.core.GaugeMetricFamily(
+                "msstune_round_overhead_seconds", "Time a round took beyond its "
+                "interval.", value=took))
+            with lock:
+                latest[:] = found
+        except (TuneError, OSError) as error:
+            # One bad round is no reason to leave the fleet blind.
+            print(f"msstune: {error}", file=sys.stderr, flush=True)
+            time.sleep(args.interval)
+        except KeyboardInterrupt:
+            return 0

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One snapshot of everything a diagnosis rests on: the facts.
+
+Reads only.  Counters are differences over the interval; states are those at its
+end.  Every part that cannot be read is left out, and named in "missing".
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import collect_device, sockdiag, system
+from .errors import TuneError, UsageError
+
+Facts = dict[str, Any]
+SYSCTLS = (
+    "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps", "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_adv_win_scale",
+    "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_mtu_probing",
+    "net.core.rmem_max", "net.core.wmem_max", "net.core.default_qdisc",
+    "net.core.netdev_max_backlog", "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs", "net.core.busy_poll", "net.core.busy_read",
+    "net.core.rps_sock_flow_entries", "net.mssfrac.tx_frac",
+    "net.mssfrac.rx_frac", "net.mssfrac.seg_max", "net.mssfrac.tx_steady",
+    "net.mssfrac.rx_mss_est", "net.mssfrac.ab_percent")
+OWNED = 50  # busiest connections whose processes are looked up
+SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
+           "flow_limit": 10, "backlog": 11}
+#: Fields that grow: the difference is kept beside as d_NAME.
+GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
+           "segs_out", "segs_in", "data_segs_in", "data_segs_out",
+           "total_retrans", "busy_time", "rwnd_limited", "sndbuf_limited",
+           "delivered", "delivered_ce", "dsack_dups", "reord_seen",
+           "rcv_ooopack", "drops")
+#: Fields whose range over the interval matters: low_NAME, high_NAME.
+RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
+          "notsent_bytes", "wmem_queued")
+
+
+def snmp(net: Path) -> dict[str, int]:
+    """/proc/net/snmp and netstat: Group.Name."""
+    found = {}
+    for name in ("snmp", "netstat"):
+        lines = (net / name).read_text("ascii").splitlines()
+        for keys, values in zip(lines[::2], lines[1::2]):
+            group, *names = keys.split()
+            found.update({group + name: int(value) for name, value in
+                          zip((f"{n}" for n in names), values.split()[1:])})
+    return {key.replace(":", "."): value for key, value in found.items()}
+
+
+def softnet(net: Path) -> list[dict[str, int]]:
+    rows = []
+    for line in (net / "softnet_stat").read_text("ascii").splitlines():
+        words = [int(word, 16) for word in line.split()]
+        row = {name: words[at] for name, at in SOFTNET.items()
+               if at < len(words)}
+        row["cpu"] = words[12] if len(words) > 12 else len(rows)
+        rows.append(row)
+    return rows
+
+
+def cpus(stat: Path = Path("/proc/stat")) -> dict[str, dict[str, int]]:
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq",
+             "steal")
+    return {words[0][3:]: dict(zip(names, map(int, words[1:])))
+            for words in map(str.split, stat.read_text("ascii").splitlines())
+            if words and words[0].startswith("cpu") and words[0] != "cpu"}
+
+
+def sockstat(net: Path) -> dict[str, int]:
+    """TCP's line of sockstat: inuse, orphan, tw, alloc, mem (pages)."""
+    for line in (net / "sockstat").read_text("ascii").splitlines():
+        if line.startswith("TCP:"):
+            words = line.split()[1:]
+            return {k: int(v) for k, v in zip(words[::2], words[1::2])}
+    return {}
+
+
+def pressure(net: Path) -> bool:
+    """Is TCP short of memory now?  The column press of protocols."""
+    lines = (net / "protocols").read_text("ascii").splitlines()
+    at = lines[0].split().index("press")
+    return any(words[0] == "TCP" and words[at] == "yes"
+               for words in map(str.split, lines[1:]))
+
+
+def mssfrac(net: Path) -> dict[str, int]:
+    path = net / "mssfrac"
+    if not path.exists():
+        return {}
+    return {key: int(value) for key, value in
+            map(str.split, path.read_text("ascii").splitlines())}
+
+
+def sysctls() -> dict[str, str]:
+    found = {}
+    for key in SYSCTLS:
+        try:
+            text = Path("/proc/sys", key.replace(".", "/")).read_text("ascii")
+            found[key] = " ".join(text.split())
+        except OSError:
+            continue
+    return found
+
+
+def profile(path: Path) -> list[dict[str, Any]]:
+    """The dearest paths of a pathprof profile file."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        if document["format"] != "pathprof-profile":
+            raise ValueError("not a pathprof profile")
+        names = {stage["id"]: stage["name"] for stage in document["stages"]}
+        total = sum(p["work_ns"] for p in document["paths"]) or 1
+        rows = [{"direction": p["direction"], "flags": p["flags"],
+                 "packets": p["packets"], "share": p["work_ns"] / total,
+                 "ns_per_packet": p["work_ns"] / max(1, p["packets"]),
+                 "dearest": names[max(zip(p["stage_ns"], p["stages"]))[1]]}
+                for p in document["paths"]]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: not a profile of pathprof: {error}") from error
+    return sorted(rows, key=lambda row: -row["share"])[:10]
+
+
+def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
+    """Processes that hold these sockets, and the CPU they ran on last."""
+    found: dict[int, dict[str, Any]] = {}
+    wanted = {f"socket:[{inode}]": inode for inode in inodes if inode}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            held = [wanted[link] for link in map(os.readlink, (
+                entry.path for entry in os.scandir(folder / "fd")))
+                if link in wanted]
+            if held:
+                stat = (folder / "stat").read_text("ascii", errors="replace")
+                comm, _, rest = stat.rpartition(")")
+                owner = {"pid": int(folder.name), "cpu": int(rest.split()[36]),
+                         "comm": comm.partition("(")[2]}
+                found.update(dict.fromkeys(held, owner))
+        except OSError:
+            continue  # it ended, or is another user's
+    return found
+
+
+def _difference(old: Any, new: Any) -> Any:
+    """Of numbers, in whatever holds them."""
+    if isinstance(new, dict):
+        return {key: _difference(old.get(key, 0) if isinstance(old, dict) else 0,
+                                 value) for key, value in new.items()}
+    return new - (old or 0)
+
+
+def flows(looks: list[dict[bytes, sockdiag.Look]]) -> list[dict[str, Any]]:
+    """Connections that moved between the first look and the last."""
+    found = []
+    first, last = looks[0], looks[-1]
+    for cookie, end in last.items():
+        start = first.get(cookie)
+        if start is None:
+            continue  # younger than the interval
+        busy = sockdiag.counts(start) != sockdiag.counts(end)
+        # Data that waits and does not move is a matter, too.
+        if not busy and not any(end.head[56:64]):
+            continue
+        begun, flow = sockdiag.unpack(start), sockdiag.unpack(end)
+        for key in GROWING:
+            if key in flow:
+                flow[f"d_{key}"] = flow[key] - begun.get(key, 0)
+        between = [begun, flow] + [sockdiag.unpack(look[cookie])
+                                   for look in looks[1:-1] if cookie in look]
+        for key in RANGED:
+            values = [one.get(key, 0) for one in between]
+            flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
+        found.append(flow)
+    return found
+
+
+def collect(interval: float, looks: int = 4,
+            profile_file: Path | None = None) -> Facts:
+    """Watch for @interval seconds."""
+    net = Path("/proc/thread-self/net")
+    missing: list[str] = []
+
+    def part(name: str, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (OSError, TuneError, ValueError, LookupError) as error:
+            missing.append(f"{name}: {error}")
+            return {}
+
+    counters: dict[str, Callable[[], Any]] = {
+        "snmp": lambda: snmp(net), "cpus": cpus,
+        "mssfrac": lambda: mssfrac(net), "irqs": collect_device.interrupts}
+    known_profile = profile(profile_file) if profile_file else []
+    before = {name: part(name, read) for name, read in counters.items()}
+    soft = part("softnet", lambda: softnet(net))
+    devices = part("devices", collect_device.devices)
+    taken = [sockdiag.looks()]
+    start = time.monotonic()
+    for step in range(1, looks):
+        time.sleep(max(0.0, start + interval * step / (looks - 1)
+                       - time.monotonic()))
+        taken.append(sockdiag.looks())
+    took = time.monotonic() - start
+    facts: Facts = {
+        "format": "msstune-facts", "version": 1, "kernel": os.uname().release,
+        "time": int(time.time()), "interval": took, "netns": system.netns(),
+        "page": os.sysconf("SC_PAGE_SIZE"),
+        "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "hertz": os.sysconf("SC_CLK_TCK")}
+    for name, read in counters.items():
+        facts[name] = _difference(before[name], part(name, read))
+    old_soft = {row["cpu"]: row for row in soft or []}
+    facts["softnet"] = [
+        _difference({**old_soft.get(row["cpu"], {}), "cpu": 0, "backlog": 0},
+                    row) for row in part("softnet", lambda: softnet(net)) or []]
+    facts["devices"] = collect_device.difference(
+        devices, part("devices", collect_device.devices), took)
+    facts["sockstat"] = part("sockstat", lambda: sockstat(net))
+    facts["pressure"] = part("pressure", lambda: pressure(net))
+    facts["sysctl"] = sysctls()
+    facts["congestion_controls"] = part("congestion_controls", lambda: Path(
+        "/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii"))
+    facts["placement"] = part("placement", collect_device.placement)
+    facts["flows_total"] = len(taken[-1])
+    facts["flows"] = flows(taken)
+    busiest = sorted(facts["flows"], key=lambda f: -sum(
+        (f["d_bytes_acked"], f["d_bytes_received"])))[:OWNED]
+    owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
+    for flow in busiest:
+        if flow["inode"] in owners:
+            flow["owner"] = owners[flow["inode"]]
+    facts["profile"] = known_profile
+    facts["missing"] = missing
+    return facts

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What network devices, their queues, interrupts and the CPUs around them are
+set to and have counted.  Reads only."""
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from . import set_ethtool, system
+from .errors import TuneError
+
+ROOT = Path("/")
+SYS_NET = Path("/sys/class/net")
+OFFLOADS = ("gro", "gso", "tso", "sg", "rx", "tx")
+PAUSE = ("autoneg", "rx", "tx")
+COALESCE = ("rx-usecs", "rx-frames", "tx-usecs", "adaptive-rx")
+
+
+def _ethtool(kind: type[set_ethtool._Words], device: str,
+             field: str) -> str | None:
+    try:
+        return kind(f"{device}:{field}", ROOT).read()
+    except (TuneError, OSError):
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def devices() -> dict[str, dict[str, Any]]:
+    """Those that are up, loopback included, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for link in json.loads(system.run("ip", "-j", "-s", "-s", "-d", "link",
+                                      "show", "up")):
+        if not link:
+            continue  # ip's place of one that is down
+        name = link["ifname"]
+        stats = link.get("stats64", {})
+        found[name] = {
+            "kind": link.get("linkinfo", {}).get("info_kind", ""),
+            "mtu": link["mtu"], "txqueuelen": link.get("txqlen", 0),
+            "tx_queues": link.get("num_tx_queues", 1),
+            "rx_queues": link.get("num_rx_queues", 1),
+            "rx": stats.get("rx", {}), "tx": stats.get("tx", {}),
+            "offload": _known({f: _ethtool(set_ethtool.Offload, name, f)
+                               for f in OFFLOADS}),
+            "coalesce": _known({f: _ethtool(set_ethtool.Coalesce, name, f)
+                                for f in COALESCE}),
+            "pause": _known({f: _ethtool(set_ethtool.Pause, name, f)
+                             for f in PAUSE}),
+            "ring": _ring(name), "bus": _bus(name), "qdiscs": []}
+    for qdisc in json.loads(system.run("tc", "-j", "-s", "qdisc", "show")
+                            or "[]"):
+        if qdisc.get("dev") in found:
+            found[qdisc["dev"]]["qdiscs"].append({
+                key: qdisc.get(key) for key in
+                ("kind", "handle", "root", "parent", "options", "bytes",
+                 "packets", "drops", "overlimits", "requeues", "backlog",
+                 "qlen")})
+    return found
+
+
+def _known(values: dict[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _ring(name: str) -> dict[str, int]:
+    try:
+        setting = set_ethtool.Ring(f"{name}:rx", ROOT)
+        rx = int(setting.read()), setting.maximum()
+        setting = set_ethtool.Ring(f"{name}:tx", ROOT)
+        tx = int(setting.read()), setting.maximum()
+    except (TuneError, OSError):
+        return {}
+    return {"rx": rx[0], "rx_max": rx[1], "tx": tx[0], "tx_max": tx[1]}
+
+
+def _bus(name: str) -> dict[str, str]:
+    """PCI Express link and NUMA node.  (sysfs may be another namespace's: a
+    virtual device of the same name has no folder device.)"""
+    device = SYS_NET / name / "device"
+    found = {key: _text(device / key) for key in (
+        "current_link_speed", "max_link_speed", "current_link_width",
+        "max_link_width", "numa_node")}
+    return _known(found)
+
+
+def difference(before: dict[str, Any], after: dict[str, Any],
+               seconds: float) -> dict[str, Any]:
+    """Counters of @after less those of @before; a new device has none."""
+    for name, device in after.items():
+        old = before.get(name, {})
+        for way in ("rx", "tx"):
+            device[way] = {key: value - old.get(way, {}).get(key, 0)
+                           for key, value in device[way].items()
+                           if isinstance(value, (int, float))}
+        known = {(q["kind"], q["handle"], q["parent"]): q
+                 for q in old.get("qdiscs", [])}
+        for qdisc in device["qdiscs"]:
+            then = known.get((qdisc["kind"], qdisc["handle"], qdisc["parent"]),
+                             {})
+            qdisc["drops_ever"] = qdisc["drops"] or 0
+            for key in ("bytes", "packets", "drops", "overlimits", "requeues"):
+                qdisc[key] = (qdisc[key] or 0) - (then.get(key) or 0)
+        device["bits_per_second"] = {
+            way: device[way].get("bytes", 0) * 8 / seconds
+            for way in ("rx", "tx")}
+    return after
+
+
+def interrupts(path: Path = Path("/proc/interrupts")) -> dict[str, dict[str, int]]:
+    """Lines that name a network device, by CPU; with the name behind the
+    number: "24 eth0-rx-0"."""
+    lines = path.read_text("ascii", errors="replace").splitlines()
+    count = len(lines[0].split())
+    names = {p.name for p in SYS_NET.iterdir()} if SYS_NET.is_dir() else set()
+    found = {}
+    for line in lines[1:]:
+        words = line.split()
+        if not words or not words[0].rstrip(":").isdigit():
+            continue
+        label = words[-1]
+        owner = re.split(r"[-@:.]", label)[0]
+        if owner in names or "virtio" in label:
+            found[f"{words[0].rstrip(':')} {label}"] = {
+                str(cpu): int(value) for cpu, value in
+                enumerate(words[1:1 + count]) if value.isdigit()}
+    return found
+
+
+def placement() -> dict[str, Any]:
+    """Which CPUs share a last-level cache or a NUMA node, and what steers
+    received packets."""
+    base = Path("/sys/devices/system/cpu")
+    shared = {}
+    for cpu in sorted(base.glob("cpu[0-9]*")):
+        caches = sorted(cpu.glob("cache/index[0-9]*"))
+        if caches:
+            shared[cpu.name[3:]] = _text(caches[-1] / "shared_cpu_list")
+    steering = {}
+    for queue in SYS_NET.glob("*/queues/[rt]x-*"):
+        for key in ("rps_cpus", "rps_flow_cnt", "xps_cpus"):
+            value = _text(queue / key)
+            if value and value.strip("0,"):
+                steering[f"{queue.parent.parent.name}/{queue.name}/{key}"] = value
+    return {"last_level_cache": shared, "steering": steering}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Facts in, diagnoses out, the weightiest first.  Pure."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import rules_flow, rules_host
+from .collect import Facts
+from .diagnosis import Diagnosis
+
+#: What explains a connection's losses or waits better than the connection can.
+_CAUSES = {
+    "loss": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
+             "memory-pressure"),
+    "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
+    "sack-off": (),
+    "recovery": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
+    "receive-window": ("memory-pressure",),
+    "mss-granularity": ("memory-pressure",),
+    "peer-application": ("memory-pressure",),
+    "unknown": ("cpu-softirq", "placement", "cpu", "interrupt-rate",
+                "coalescing", "offload-off"),
+}
+
+
+#: Of the host, and only of interest where a connection has no limit of its own.
+_CPU = ("cpu", "cpu-softirq", "placement", "budget")
+
+
+def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
+    """Where both ends are here, the end that knows more speaks."""
+    ends = {d.subject: d for d in flows}
+    dull = ("unknown",)
+    vague = (*dull, "receive-window", "peer-application")
+    kept = []
+    for d in flows:
+        local, _, remote = d.subject.partition(" > ")
+        other = ends.get(f"{remote} > {local}")
+        if other and (
+                d.limit in dull and other.limit not in dull
+                or d.limit in vague and other.limit in (
+                    "application-receive", "receive-buffer-fixed",
+                    "window-scaling")
+                or d.limit == other.limit and d.subject > other.subject):
+            continue
+        kept.append(d)
+    return kept
+
+
+def diagnose(facts: Facts) -> list[Diagnosis]:
+    """One for each connection that moved enough, and one for each finding of the
+    host; the first is the answer."""
+    total = rules_flow.moved(facts)
+    flows = [d for d in (rules_flow.diagnose(f, facts, total)
+                         for f in facts["flows"]) if d]
+    flows = _joined(flows)
+    unknown = any(d.limit == "unknown" for d in flows)
+    host = list(rules_host.diagnose(facts))
+    # A drop in a local queue can cut the window without a repeat.
+    suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
+                    for f in facts["flows"])
+    kept = []
+    for d in host:
+        if d.limit in ("qdisc-drops",) and not suffering:
+            # Dropped, and nobody had to send again: not TCP's trouble.
+            d = replace(d, weight=d.weight / 10, confidence="low")
+        if d.limit in _CPU and not unknown:
+            # Busy, and every connection has another limit.
+            d = replace(d, weight=d.weight / 15)
+        kept.append(d)
+    there = {d.limit for d in kept if d.weight >= 20}
+    for i, d in enumerate(flows):
+        causes = sorted(there & set(_CAUSES.get(d.limit, ())))
+        if causes:
+            flows[i] = replace(d, weight=d.weight / 20,
+                               why=f"{d.why}; see {', '.join(causes)}")
+        elif d.limit == "sack-off":
+            flows[i] = replace(d, weight=max(d.weight, 86))
+        elif not d.wrong:
+            flows[i] = replace(d, weight=d.weight / 5)
+    return sorted(kept + flows, key=lambda d: -d.weight)
+
+
+def verdict(diagnoses: list[Diagnosis]) -> str:
+    """One line."""
+    if not diagnoses:
+        return "nothing moves: no connection is busy"
+    wrong = [d for d in diagnoses if d.wrong and d.weight >= 5]
+    if wrong:
+        return f"limited by {wrong[0].limit}: {wrong[0].subject}"
+    if all(d.limit == "unknown" for d in diagnoses):
+        return "unknown: no rule explains what is seen"
+    return "nothing wrong"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a diagnosis is, and which limits there are.  Pure."""
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: limit: how it reads, and whether something is wrong at all.
+LIMITS = {
+    "application-send": ("the sending application", False),
+    "application-receive": ("the receiving application reads too slowly", True),
+    "peer-application": ("the peer's application reads too slowly", True),
+    "receive-window": ("the receive window", True),
+    "receive-buffer-fixed": ("a receive buffer set by hand (SO_RCVBUF)", True),
+    "window-scaling": ("window scaling is off", True),
+    "mss-granularity": ("a window of few whole segments", True),
+    "send-buffer": ("the send buffer", True),
+    "pacing": ("a pacing limit", True),
+    "sack-off": ("losses without SACK", True),
+    "loss": ("losses that are not congestion", True),
+    "path": ("the path: it is full, nothing is wrong", False),
+    "recovery": ("recovery from an earlier loss", True),
+    "mtu": ("packets too large for the path", True),
+    "qdisc-drops": ("drops in this host's queue", True),
+    "backlog-drops": ("drops in the per-CPU backlog", True),
+    "ring-drops": ("drops in the receive ring", True),
+    "link-errors": ("errors of the link", True),
+    "memory-pressure": ("memory for TCP", True),
+    "cpu-softirq": ("a CPU busy with packets", True),
+    "cpu": ("a CPU that is busy", True),
+    "placement": ("interrupt and reader on one CPU", True),
+    "interrupt-rate": ("an interrupt per packet", True),
+    "coalescing": ("interrupts held back", True),
+    "offload-off": ("an offload that is off", True),
+    "mssfrac": ("a mssfrac setting that does not help", True),
+    "bus": ("the bus slot", True),
+    "budget": ("receive work cut short", True),
+    "timestamps": ("timestamps on one side only", True),
+    "unknown": ("unknown", False),
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """@weight orders them: how much of what moves here it holds back, 0..100."""
+
+    subject: str
+    limit: str
+    confidence: str             # high, medium, low
+    why: str
+    would_change: str
+    weight: float
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert self.limit in LIMITS, self.limit
+
+    @property
+    def wrong(self) -> bool:
+        return LIMITS[self.limit][1]
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self) | {"text": LIMITS[self.limit][0],
+                               "wrong": self.wrong}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All files together: findings of each setting, and which settings another one
+overrides.  Pure."""
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from . import lint_rules
+from .lint_read import Assignment, Item
+from .lint_rules import Finding, Machine
+
+#: sysctl.d(5): a file here masks one of the same name further right.
+_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d",
+            "/usr/lib/sysctl.d", "/lib/sysctl.d")
+SYSCTL_D = "sysctl.d(5)"
+
+
+def in_force(names: list[str]) -> tuple[list[str], dict[str, str]]:
+    """File names in the order they are applied, and those that another one of
+    the same name masks.  Fragments by their last part, sysctl.conf after them
+    (sysctl --system), scripts last in the order given."""
+    def rank(name: str) -> int:
+        folder = str(PurePath(name).parent)
+        return _FOLDERS.index(folder) if folder in _FOLDERS else -1
+
+    fragments = [n for n in names if PurePath(n).suffix == ".conf"]
+    masked: dict[str, str] = {}
+    for name in fragments:
+        rivals = [n for n in fragments
+                  if PurePath(n).name == PurePath(name).name and n != name
+                  and -1 < rank(n) < rank(name)]
+        if rivals:
+            masked[name] = min(rivals, key=rank)
+    order = sorted((n for n in fragments if n not in masked),
+                   key=lambda n: (PurePath(n).name == "sysctl.conf",
+                                  PurePath(n).name))
+    return order + [n for n in names if n not in fragments], masked
+
+
+def check(files: dict[str, list[Item]], machine: Machine) -> list[Finding]:
+    """Findings, in the order of the files given and their lines."""
+    order, masked = in_force(list(files))
+    found: list[Finding] = []
+    last: dict[str, Assignment] = {}
+    for name in order:
+        for item in files[name]:
+            if isinstance(item, Assignment):
+                last[item.key] = item
+    for name, items in files.items():
+        if name in masked:
+            found.append(Finding("warning", "masked", name, 0, name,
+                                 f"is not read: {masked[name]} has the same name",
+                                 SYSCTL_D))
+        for item in items:
+            if not isinstance(item, Assignment):
+                found += lint_rules.command(item)
+                continue
+            found += lint_rules.assignment(item, machine)
+            final = last.get(item.key, item)
+            if final != item and name not in masked:
+                same = final.value == item.value
+                found.append(Finding(
+                    "note" if same else "warning",
+                    "repeated" if same else "overridden", item.file, item.line,
+                    f"{item.key} = {item.value}",
+                    f"{final.file}:{final.line} comes later and sets "
+                    + ("the same" if same else final.value), SYSCTL_D))
+    return found + _together(last)
+
+
+def _together(last: dict[str, Assignment]) -> list[Finding]:
+    """What only the settings in force together say."""
+    def value(key: str) -> str:
+        return last[key].value if key in last else ""
+
+    found = []
+    reuse = last.get("net.ipv4.tcp_tw_reuse")
+    if reuse and reuse.value == "1" and value("net.ipv4.tcp_timestamps") == "0":
+        found.append(Finding(
+            "warning", "tw-reuse", reuse.file, reuse.line,
+            "net.ipv4.tcp_tw_reuse = 1",
+            "needs timestamps, and these files turn them off",
+            "tcp(7); RFC 6191"))
+    for socket, tcp in (("rmem", "tcp_rmem"), ("wmem", "tcp_wmem")):
+        core = last.get(f"net.core.{socket}_max")
+        if core and f"net.ipv4.{tcp}" not in last:
+            found.append(Finding(
+                "note", "core-only", core.file, core.line,
+                f"{core.key} = {core.value}",
+                f"bounds SO_{'RCV' if socket == 'rmem' else 'SND'}BUF only; "
+                f"autotuning goes up to the third value of {tcp}",
+                lint_rules.IP_SYSCTL))
+    return found

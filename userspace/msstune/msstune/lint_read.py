@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files in, what they set out: sysctl.d fragments, and shell scripts with
+sysctl, echo > /proc/sys and device commands.  Pure but for reading the file."""
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UsageError
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One sysctl given one value."""
+
+    file: str
+    line: int
+    key: str      # with dots
+    value: str    # blanks squeezed
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a script that changes a device."""
+
+    file: str
+    line: int
+    words: tuple[str, ...]
+
+
+Item = Assignment | Command
+_DEVICE_TOOLS = ("ethtool", "setpci", "ip", "ifconfig", "systemctl", "service",
+                 "killall")
+_KEY = re.compile(r"-?((?:net|kernel|vm|fs)[./][\w./*-]+)\s*=\s*(.*)")
+
+
+def dotted(key: str) -> str:
+    """The form with dots: the first separator says which one is used."""
+    first = re.search(r"[./]", key)
+    if first and first[0] == "/":
+        return key.translate(str.maketrans("./", "/."))
+    return key
+
+
+def _squeeze(value: str) -> str:
+    return " ".join(value.split())
+
+
+def _is_script(path: Path, text: str) -> bool:
+    return (path.suffix in (".sh", ".bash") or text.startswith("#!")
+            or path.suffix != ".conf"
+            and re.search(r"^\s*(sudo\s+)?(sysctl|echo|ethtool|setpci)\s", text,
+                          re.M) is not None)
+
+
+def read(path: Path) -> list[Item]:
+    """All that a file sets, in its order."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a text file ({error.reason})") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    return (_script if _is_script(path, text) else _fragment)(str(path), text)
+
+
+def _fragment(file: str, text: str) -> list[Item]:
+    items: list[Item] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not line or line[0] in "#;":
+            continue
+        key, equals, value = line.partition("=")
+        key = key.strip().removeprefix("-").strip()
+        if not equals:
+            if line.startswith("-"):
+                continue  # an exclusion from a glob
+            raise UsageError(f"{file}:{number}: no = in {line!r}; a sysctl.d "
+                             "file has lines KEY = VALUE")
+        items.append(Assignment(file, number, dotted(key), _squeeze(value)))
+    return items
+
+
+def _script(file: str, text: str) -> list[Item]:
+    items: list[Item] = []
+    held, start = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        start = start if held else number
+        held += line
+        if held.endswith("\\"):
+            held = held[:-1] + " "
+            continue
+        items += _statement(file, start, held.strip())
+        held = ""
+    return items
+
+
+def _statement(file: str, number: int, line: str) -> list[Item]:
+    match = _KEY.fullmatch(line)
+    if match:  # a line of a here-document for sysctl.conf
+        return [Assignment(file, number, dotted(match[1]), _squeeze(match[2]))]
+    try:
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words = list(lexer)
+    except ValueError:
+        return []  # a quote that goes on: not a setting we can read
+    items: list[Item] = []
+    part: list[str] = []
+    for word in [*words, ";"]:
+        if word in (";", "&&", "||", "&"):
+            items += _command(file, number, part)
+            part = []
+        else:
+            part.append(word)
+    return items
+
+
+def _command(file: str, number: int, words: list[str]) -> list[Item]:
+    while words and words[0] in ("sudo", "then", "do", "else", "if", "-n", "-E"):
+        words = words[1:]
+    if not words:
+        return []
+    tool = words[0].rsplit("/", 1)[-1]
+    if tool == "sysctl":
+        return [Assignment(file, number, dotted(key), _squeeze(value))
+                for key, equals, value in (word.partition("=")
+                                           for word in words[1:])
+                if equals and not key.startswith("-")]
+    if tool in ("echo", "printf"):
+        target = next((w for w in words if w.startswith("/proc/sys/")), "")
+        value = []
+        for word in words[1:]:
+            if word in (">", ">>", "|"):
+                break
+            if not word.startswith("-") or word[1:].isdigit():
+                value.append(word.removesuffix("\\n"))
+        if target:
+            return [Assignment(file, number,
+                               dotted(target.removeprefix("/proc/sys/")),
+                               _squeeze(" ".join(value)))]
+    if tool in _DEVICE_TOOLS:
+        return [Command(file, number, (tool, *words[1:]))]
+    return []

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From diagnoses to settings: each with its old and new value, reason, figure,
+source and risk.  Pure.
+
+A proposal answers a diagnosis, or a goal the user named; without either nothing
+is proposed.  What cannot be set from here (the peer, the application, the slot)
+is advice: a proposal without a new value.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import plan_host
+from .collect import Facts
+from .diagnosis import Diagnosis
+from .plan_values import Proposal, buffer_for, triple
+
+IP_SYSCTL = "docs.kernel.org/networking/ip-sysctl"
+S0 = "Feng et al., SC 2003"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants: a rate to reach, and for what kind of traffic."""
+
+    rate: float = 0.0           # bit/s; 0: not said
+    goal: str = ""              # throughput, latency, capture
+
+
+def propose(facts: Facts, diagnoses: list[Diagnosis],
+            wish: Wish) -> list[Proposal]:
+    """The weightiest first; each setting once."""
+    found: dict[str, Proposal] = {}
+    for diagnosis in diagnoses:
+        if not diagnosis.wrong or diagnosis.weight < 5:
+            continue
+        for proposal in _ANSWERS.get(diagnosis.limit, _nothing)(
+                diagnosis, facts, wish):
+            found.setdefault(proposal.setting or proposal.reason, proposal)
+    for proposal in plan_host.goal(facts, wish.goal):
+        found.setdefault(proposal.setting or proposal.reason, proposal)
+    return [p for p in found.values() if p.new == "" or p.new != p.old]
+
+
+Answer = Callable[[Diagnosis, Facts, Wish], Iterator[Proposal]]
+
+
+def _nothing(*_: Any) -> Iterator[Proposal]:
+    return iter(())
+
+
+def _bdp(d: Diagnosis, wish: Wish) -> tuple[float, str]:
+    """Bytes in flight to reach the wish, or four times what is there; how."""
+    figures = d.figures
+    rtt = figures.get("min_rtt_us") or figures.get("rcv_rtt_us") or 1
+    if wish.rate:
+        need = wish.rate / 8 * rtt / 1e6
+        return need, f"{wish.rate:.3g} bit/s x {rtt / 1e3:.3g} ms = {need:.0f} B"
+    now = figures.get("window") or figures.get("snd_wnd") or \
+        figures.get("sndbuf", 0)
+    return 4.0 * now, f"4 x the present {now} B (no --rate was given)"
+
+
+def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
+    need, how = _bdp(d, wish)
+    size, note = buffer_for(need, facts)
+    if "rcv_rtt_us" not in d.figures:
+        yield Proposal("", "", "", f"at the peer ({d.subject.split(' > ')[1]}): a "
+                       f"receive buffer of {size} bytes (tcp_rmem, third value)",
+                       how, f"{S0}, section 3.3.1; {IP_SYSCTL}", "none here")
+        return
+    low, middle, high = triple(facts, "net.ipv4.tcp_rmem")
+    if size > high:
+        yield Proposal("sysctl:net.ipv4.tcp_rmem", f"{low} {middle} {high}",
+                       f"{low} {middle} {size}",
+                       "the window is the limit, and autotuning stops at the third "
+                       "value; half of a buffer is window", how + note,
+                       f"{S0}, section 3.3.1; {IP_SYSCTL}",
+                       "memory: a connection may take that much")
+    if facts["sysctl"].get("net.ipv4.tcp_moderate_rcvbuf") == "0":
+        yield Proposal("sysctl:net.ipv4.tcp_moderate_rcvbuf", "0", "1",
+                       "buffers cannot grow while autotuning is off", d.why,
+                       IP_SYSCTL, "low")
+
+
+def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
+    need, how = _bdp(d, wish)
+    yield Proposal("", "", "", f"in the program of {d.subject}: leave SO_RCVBUF "
+                   "alone; setting it ends autotuning", how,
+                   "socket(7), tcp(7); SDSC/GIAC tuning report 2008 (iperf -w)",
+                   "none")
+    now = int(facts["sysctl"].get("net.core.rmem_max", "0"))
+    size, note = buffer_for(need, facts)
+    if 0 < now < size // 2:
+        yield Proposal("sysctl:net.core.rmem_max", str(now), str(size // 2),
+                       "SO_RCVBUF is clamped to rmem_max without a word, and "
+                       "doubled then", how + note,
+                       "docs.kernel.org/admin-guide/sysctl/net",
+                       "memory, for programs that ask for it")
+
+
+def _send_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
+    need, how = _bdp(d, wish)
+    size, note = buffer_for(need, facts)
+    low, middle, high = triple(facts, "net.ipv4.tcp_wmem")
+    if size > high:
+        yield Proposal("sysctl:net.ipv4.tcp_wmem", f"{low} {middle} {high}",
+                       f"{low} {middle} {size}",
+                       "what is not acknowledged has to be kept, and the buffer "
+                       "was full", how + note,
+                       f"{S0}, section 4.1; {IP_SYSCTL}",
+                       "memory: a connection may take that much")
+    else:
+        yield Proposal("", "", "", f"in the program of {d.subject}: leave SO_SNDBUF "
+                       "alone; tcp_wmem would allow more", how, "tcp(7)", "none")
+
+
+def _scaling(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    if facts["sysctl"].get("net.ipv4.tcp_window_scaling") == "0":
+        yield Proposal("sysctl:net.ipv4.tcp_window_scaling", "0", "1",
+                       "no window above 65535 bytes without it", d.why,
+                       f"RFC 7323; {IP_SYSCTL}", "low; new connections only")
+    else:
+        yield Proposal("", "", "", "at the peer, or a firewall between: window "
+                       "scaling was not agreed on", d.why, "RFC 7323", "none here")
+    yield from _mssfrac(d, facts, d.figures.get("snd_mss", 0),
+                        d.figures.get("snd_wnd", 0))
+
+
+def _mssfrac(d: Diagnosis, facts: Facts, mss: int,
+             window: int) -> Iterator[Proposal]:
+    """For a window of few segments: size them so that they fill it."""
+    now = facts["sysctl"].get("net.mssfrac.tx_frac")
+    if not mss or window // mss > 32:
+        return
+    if now is None:
+        if d.limit == "mss-granularity":
+            yield Proposal("", "", "", "load mssfrac.ko, then "
+                           "net.mssfrac.tx_frac=64", d.why,
+                           f"{S0}, section 3.5.1; mssfrac(4)", "see mssfrac(4)")
+    elif now == "0":
+        yield Proposal("sysctl:net.mssfrac.tx_frac", "0", "64",
+                       "whole segments leave a part of the window unused", d.why,
+                       f"{S0}, section 3.5.1; mssfrac(4)",
+                       "more and smaller packets; given up where it delivers less")
+
+
+def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
+    mss, window = d.figures.get("snd_mss", 0), d.figures.get("snd_wnd", 0)
+    yield from _mssfrac(d, facts, mss, window)
+    yield from _receive_window(d, facts, wish)
+
+
+def _pacing(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    where = ("in the program: SO_MAX_PACING_RATE" if "max_pacing_rate" in d.figures
+             else "the device's fq: maxrate")
+    yield Proposal("", "", "", f"{where} is the limit; someone wanted it so", d.why,
+                   "tc-fq(8), socket(7)", "a burst where pacing was needed")
+
+
+def _sack(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    if facts["sysctl"].get("net.ipv4.tcp_sack") == "0":
+        yield Proposal("sysctl:net.ipv4.tcp_sack", "0", "1",
+                       "several losses of a window are repaired in one round trip",
+                       d.why, f"RFC 2018, RFC 8985; {IP_SYSCTL}",
+                       "low; new connections only")
+    else:
+        yield Proposal("", "", "", "at the peer: net.ipv4.tcp_sack=1", d.why,
+                       "RFC 2018", "none here")
+
+
+def _loss(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    now = facts["sysctl"].get("net.ipv4.tcp_congestion_control", "")
+    usable = facts.get("congestion_controls", "").split()
+    if now != "bbr" and "bbr" in usable:
+        yield Proposal("sysctl:net.ipv4.tcp_congestion_control", now, "bbr",
+                       "losses that are not congestion halve cubic and reno; bbr's "
+                       "model does not follow single losses", d.why,
+                       "draft-ietf-ccwg-bbr; Linux tcp_bbr.c",
+                       "takes more than its share beside cubic")
+    yield Proposal("", "", "", "find where packets are lost: link counters "
+                   "(ethtool -S, -m), cable, optics", d.why,
+                   "CESNET report 10/2003, sections 3 and 4", "none")
+
+
+def _mtu(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    now = facts["sysctl"].get("net.ipv4.tcp_mtu_probing")
+    if now == "0":
+        yield Proposal("sysctl:net.ipv4.tcp_mtu_probing", "0", "1",
+                       "packets of the device's MTU do not arrive, and nobody says "
+                       "so: probe for a size that does", d.why,
+                       f"RFC 4821; {IP_SYSCTL}", "low")
+    yield Proposal("", "", "", "make the MTU of both ends and all between them "
+                   "the same", d.why, "SDSC/GIAC tuning report 2008", "none")
+
+
+def _reader(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    yield Proposal("", "", "", "the reader is the limit: profile it; larger reads, "
+                   "MSG_ZEROCOPY at the sender and TCP_ZEROCOPY_RECEIVE save "
+                   "copies", d.why,
+                   "Trapeze 1999, figure 2; docs.kernel.org/networking/msg_zerocopy",
+                   "none")
+
+
+_ANSWERS: dict[str, Answer] = {
+    "receive-window": _receive_window, "receive-buffer-fixed": _fixed_buffer,
+    "send-buffer": _send_buffer, "window-scaling": _scaling,
+    "mss-granularity": _granularity, "pacing": _pacing, "sack-off": _sack,
+    "loss": _loss, "mtu": _mtu, "application-receive": _reader,
+    "peer-application": _reader,
+    **{limit: (lambda d, facts, wish, answer=answer: answer(d, facts))
+       for limit, answer in plan_host.ANSWERS.items()},
+}
+
+
+def document(proposals: list[Proposal]) -> dict[str, Any]:
+    return {"format": "msstune-plan", "version": 1,
+            "settings": [asdict(p) for p in proposals if p.setting],
+            "advice": [asdict(p) for p in proposals if not p.setting]}

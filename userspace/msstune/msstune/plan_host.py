@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is proposed for devices, queues, memory and CPUs, and for a goal: capture,
+throughput and latency want opposite things (tables 27 to 30 of the SDSC/GIAC
+report), so nobody gets one of them unasked.  Pure."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .collect import Facts
+from .diagnosis import Diagnosis
+from .plan_values import Proposal, block, triple
+
+S0 = "Feng et al., SC 2003"
+S2 = "SDSC/GIAC tuning report 2008"
+SYSCTL_NET = "docs.kernel.org/admin-guide/sysctl/net"
+SCALING = "docs.kernel.org/networking/scaling"
+
+
+def _backlog(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    now = int(facts["sysctl"].get("net.core.netdev_max_backlog", "1000"))
+    new = min(max(1000, now * 4), 100000)
+    yield Proposal("sysctl:net.core.netdev_max_backlog", str(now), str(new),
+                   "packets were dropped before TCP saw them", d.why,
+                   f"{SYSCTL_NET}; {S2}, step 4", "delay while the queue is long")
+
+
+def _budget(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    for key, factor in (("net.core.netdev_budget", 2),
+                        ("net.core.netdev_budget_usecs", 2)):
+        now = int(facts["sysctl"].get(key, "0"))
+        if 0 < now <= 20000:
+            yield Proposal(f"sysctl:{key}", str(now), str(now * factor),
+                           "receive work stops with packets left", d.why,
+                           SYSCTL_NET, "other work waits longer for the CPU")
+
+
+def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    name = d.subject.split()[0]
+    device = facts["devices"].get(name, {})
+    length = device.get("txqueuelen", 1000)
+    if length < 1000:
+        yield Proposal(f"txqueuelen:{name}", str(length), "1000",
+                       "the queue is shorter than a burst; qdiscs take their limit "
+                       "from it when they are made", d.why,
+                       f"{S0}, section 4.1; {S2}, step e",
+                       "delay while the queue is long")
+    kind = d.figures.get("kind", "")
+    if kind in ("pfifo", "bfifo", "pfifo_fast"):
+        yield Proposal(f"qdisc:{name}", _spelled(kind, d), "fq",
+                       "fq shares the queue by connection and paces each, so bursts "
+                       "do not overflow it", d.why,
+                       f"tc-fq(8); ESnet host tuning; {S0}, section 4.1",
+                       "packets waiting are lost once")
+
+
+def _spelled(kind: str, d: Diagnosis) -> str:
+    limit = d.figures.get("options", {}).get("limit")
+    return f"{kind} limit {limit}" if limit and kind != "pfifo_fast" else "default"
+
+
+def _ring(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    ring = facts["devices"].get(d.subject, {}).get("ring", {})
+    if ring and ring["rx"] < ring["rx_max"]:
+        yield Proposal(f"ring:{d.subject}:rx", str(ring["rx"]),
+                       str(min(ring["rx"] * 4, ring["rx_max"])),
+                       "the receive ring overflows between two polls", d.why,
+                       "ethtool(8); CESNET report 10/2003, section 5",
+                       "the link may go down for a moment; caches hold less")
+
+
+def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    low, pressure, high = triple(facts, "net.ipv4.tcp_mem")
+    room = facts["memory"] // facts["page"] // 8
+    if room > high:
+        new = f"{room // 2} {room * 3 // 4} {room}"
+        yield Proposal("sysctl:net.ipv4.tcp_mem", f"{low} {pressure} {high}", new,
+                       "TCP as a whole may hold no more, in pages; the kernel's own "
+                       "start value is of this order", d.why,
+                       "docs.kernel.org/networking/ip-sysctl",
+                       "an eighth of RAM may go to sockets")
+    else:
+        yield Proposal("", "", "", "fewer or smaller buffers: TCP may hold an eighth "
+                       "of RAM already", d.why,
+                       "docs.kernel.org/networking/ip-sysctl", "none")
+
+
+def _offload(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    device = facts["devices"].get(d.subject, {})
+    for name in ("gro", "gso", "tso"):
+        if name in d.figures and device.get("offload", {}).get(name) == "off":
+            yield Proposal(f"offload:{d.subject}:{name}", "off", "on",
+                           "each packet pays the way through the stack for itself",
+                           d.why, "docs.kernel.org/networking/"
+                           "segmentation-offloads", "captures see merged packets")
+
+
+def _coalesce(rx_usecs: int) -> Callable[[Diagnosis, Facts], Iterator[Proposal]]:
+    def answer(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+        now = facts["devices"].get(d.subject, {}).get("coalesce", {}).get("rx-usecs")
+        if now is not None:
+            yield Proposal(f"coalesce:{d.subject}:rx-usecs", now, str(rx_usecs),
+                           "interrupts: neither one per packet nor so late that the "
+                           "round trip feels it", d.why,
+                           f"{S0}, section 3.3.2 (5 us off: 19 to 14 us); {S2}, "
+                           "step c: no value is best everywhere",
+                           "more interrupts, or more delay")
+    return answer
+
+
+def _placement(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    cpu = d.subject.split()[-1]
+    shared = facts.get("placement", {}).get("last_level_cache", {}).get(cpu)
+    yield Proposal("", "", "", f"move the reader off CPU {cpu}, to another one that "
+                   f"shares its last-level cache ({shared or 'not known'}): "
+                   "taskset -cp; after each boot anew, for numbers change", d.why,
+                   f"{S2}, step f; {SCALING}", "none")
+    for name, device in facts["devices"].items():
+        if device["kind"] == "" and name != "lo" and device["rx_queues"] == 1 \
+                and len(facts["cpus"]) > 1:
+            mask = (1 << len(facts["cpus"])) - 1 & ~(1 << int(cpu))
+            steering = facts["placement"].get("steering", {})
+            yield Proposal(f"queue:{name}:rx-0/rps_cpus",
+                           steering.get(f"{name}/rx-0/rps_cpus", "0"),
+                           f"{mask:x}", "one receive queue, one CPU: RPS spreads "
+                           "what comes behind the interrupt", d.why, SCALING,
+                           "an inter-processor interrupt for each packet group")
+
+
+def _bus(d: Diagnosis, _facts: Facts) -> Iterator[Proposal]:
+    yield Proposal("", "", "", f"{d.subject}: reseat it or take another slot; look "
+                   "at MaxReadReq and MaxPayload (lspci -vv), never set the "
+                   "register of another device", d.why,
+                   f"{S0}, section 3.3.1 (MMRBC 512 to 4096: +33 %)", "none")
+
+
+def _mssfrac(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    now = facts["sysctl"].get("net.mssfrac.tx_frac", "0")
+    if now != "0":
+        yield Proposal("sysctl:net.mssfrac.tx_frac", now, "0",
+                       "its trials mostly deliver less here", d.why, "mssfrac(4)",
+                       "windows of few segments lose their rest again")
+
+
+def _cpu(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    for name, device in facts["devices"].items():
+        mtu = device["mtu"]
+        if mtu == 1500 and device["kind"] == "" and name != "lo":
+            size, _ = block(9000)
+            better, _ = block(8160)
+            yield Proposal("", "", "", f"{name}: a larger MTU, where the whole path "
+                           f"carries it: a driver of power-of-two blocks needs {size} "
+                           f"bytes for 9000 and {better} for 8160", d.why,
+                           f"{S0}, section 3.3.1, figure 5",
+                           "paths that drop large packets")
+
+
+ANSWERS: dict[str, Callable[[Diagnosis, Facts], Iterator[Proposal]]] = {
+    "backlog-drops": _backlog, "budget": _budget, "qdisc-drops": _qdisc,
+    "ring-drops": _ring, "memory-pressure": _memory, "offload-off": _offload,
+    "coalescing": _coalesce(20), "interrupt-rate": _coalesce(50),
+    "placement": _placement, "bus": _bus, "mssfrac": _mssfrac,
+    "cpu-softirq": _cpu,
+}
+
+#: goal: setting below KIND, value, reason, risk.  {dev} stands for each device.
+_GOALS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
+    "throughput": (
+        ("qdisc:{dev}", "fq", "paces each connection", "packets waiting are lost "
+         "once"),
+        ("offload:{dev}:gro", "on", "fewer, larger packets", "none"),
+        ("offload:{dev}:tso", "on", "fewer, larger packets", "none")),
+    "latency": (
+        ("sysctl:net.core.busy_poll", "50", "poll instead of waiting for an "
+         "interrupt", "CPU time while waiting"),
+        ("sysctl:net.core.busy_read", "50", "poll instead of waiting for an "
+         "interrupt", "CPU time while waiting"),
+        ("coalesce:{dev}:adaptive-rx", "off", "a fixed, short wait", "none"),
+        ("coalesce:{dev}:rx-usecs", "0", "an interrupt at once",
+         "an interrupt per packet")),
+    "capture": (
+        ("offload:{dev}:gro", "off", "packets as they came", "CPU per packet"),
+        ("ring:{dev}:rx", "max", "bursts wait in the ring", "the link may go down "
+         "for a moment"),
+        ("pause:{dev}:rx", "off", "the sender shall not be slowed down", "drops "
+         "instead"),
+        ("coalesce:{dev}:rx-usecs", "0", "time stamps at once",
+         "an interrupt per packet")),
+}
+GOALS = tuple(_GOALS)
+
+
+def goal(facts: Facts, wanted: str) -> Iterator[Proposal]:
+    """What a goal wants, on every device that has the knob."""
+    for pattern, value, reason, risk in _GOALS.get(wanted, ()):
+        for name, device in facts["devices"].items():
+            if name == "lo" and "{dev}" in pattern:
+                continue
+            setting = pattern.format(dev=name)
+            old, new = _now(setting, device, facts), value
+            if new == "max":
+                new = str(device["ring"].get("rx_max", ""))
+            if old is None or not new:
+                continue
+            yield Proposal(setting, old, new, f"for {wanted}: {reason}",
+                           "the goal; not measured here",
+                           f"{S2}, steps a to f and capture; {SYSCTL_NET}", risk)
+
+
+def _now(setting: str, device: dict[str, Any], facts: Facts) -> str | None:
+    """The present value, of the facts; None: there is no such knob."""
+    kind, _, target = setting.partition(":")
+    field = target.rpartition(":")[2]
+    if kind == "sysctl":
+        value = facts["sysctl"].get(target)
+    elif kind == "qdisc":
+        root = [q for q in device["qdiscs"] if q.get("root")]
+        # One with classes or options of its own is someone's choice.
+        if device["kind"] or not root or root[0].get("handle") != "0:":
+            return None
+        return "default"
+    else:
+        value = device.get(kind, {}).get(field)
+    return None if value is None else str(value)

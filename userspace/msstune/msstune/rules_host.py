@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What devices, queues, memory and CPUs hold back or lose.  Pure: facts in,
+diagnoses out.  A finding needs a counter that moved or traffic that suffers; a
+setting alone is lint's matter."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from . import units
+from .collect import Facts
+from .diagnosis import Diagnosis
+
+BUSY_PPS = 20_000        # packets/s where per-packet cost shows
+NO_IDLE = 0.1            # share of idle time of a CPU that is a limit
+SQUEEZES = 50            # per second
+HELD_US = 200            # rx-usecs that a short round trip feels
+
+
+def diagnose(facts: Facts) -> Iterator[Diagnosis]:
+    yield from _softnet(facts)
+    yield from _memory(facts)
+    for name, device in facts["devices"].items():
+        yield from _queues(name, device, facts)
+        yield from _device(name, device, facts)
+    yield from _cpus(facts)
+    yield from _mssfrac(facts)
+    yield from _timestamps(facts)
+
+
+def _softnet(facts: Facts) -> Iterator[Diagnosis]:
+    limit = facts["sysctl"].get("net.core.netdev_max_backlog", "?")
+    for row in facts["softnet"]:
+        if row.get("dropped", 0) + row.get("flow_limit", 0) > 0:
+            yield Diagnosis(
+                f"cpu {row['cpu']}", "backlog-drops", "high",
+                f"{row['dropped']} packets dropped: more than "
+                f"netdev_max_backlog ({limit}) waited for this CPU",
+                "the drops go on with a longer backlog: then the CPU is too slow",
+                90, {"dropped": row["dropped"], "processed": row["processed"],
+                     "netdev_max_backlog": limit})
+        if row.get("squeezed", 0) > SQUEEZES * facts["interval"]:
+            yield Diagnosis(
+                f"cpu {row['cpu']}", "budget", "low",
+                f"{row['squeezed']} times receive work stopped with packets "
+                "left", "the figure stays after netdev_budget is doubled", 8,
+                {"squeezed": row["squeezed"], "processed": row["processed"]})
+
+
+def _memory(facts: Facts) -> Iterator[Diagnosis]:
+    pages = [int(word) for word in
+             facts["sysctl"].get("net.ipv4.tcp_mem", "").split()]
+    used = facts["sockstat"].get("mem", 0)
+    snmp = facts["snmp"]
+    entered = snmp.get("TcpExt.TCPMemoryPressures", 0)
+    pruned = snmp.get("TcpExt.PruneCalled", 0) + snmp.get("TcpExt.RcvPruned", 0)
+    if entered > 0 or facts.get("pressure") or pages and used >= pages[1]:
+        yield Diagnosis(
+            "host", "memory-pressure", "high",
+            f"TCP holds {used} pages ({units.size(used * facts['page'])}) of "
+            f"tcp_mem {facts['sysctl'].get('net.ipv4.tcp_mem', '?')}; entered "
+            f"pressure {entered} times, pruned {pruned} times",
+            "the figures stay with a larger tcp_mem: then something leaks", 95,
+            {"pages": used, "tcp_mem": pages, "pressures": entered,
+             "pruned": pruned})
+
+
+def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
+    for qdisc in device["qdiscs"]:
+        # netem stands for a path, not for this host.
+        if qdisc["kind"] == "netem" or not (
+                qdisc["drops"] > 0 or qdisc.get("drops_ever", 0) and _cut(facts)):
+            continue
+        sent = qdisc["packets"] + qdisc["drops"]
+        share = qdisc["drops"] / max(1, sent)
+        if qdisc["drops"] and share < 1e-4:
+            continue
+        # fair queues and AQM drop to signal; tail drop of a short queue starves.
+        signal = qdisc["kind"] in ("fq_codel", "codel", "cake", "red", "fq_pie")
+        yield Diagnosis(
+            f"{name} {qdisc['kind']}", "qdisc-drops",
+            "low" if signal else "high",
+            f"{qdisc['drops']} of {sent} packets dropped in this host's own queue, "
+            f"{qdisc.get('drops_ever', 0)} since it was made (txqueuelen "
+            f"{device['txqueuelen']})",
+            "no connection sends again what was dropped", 5 if signal else 85,
+            {"drops": qdisc["drops"], "share": share, "kind": qdisc["kind"],
+             "txqueuelen": device["txqueuelen"],
+             "options": qdisc.get("options") or {}})
+
+
+def _cut(facts: Facts) -> bool:
+    """Does a sender still recover from a loss, with no queue on its path?"""
+    return any(f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
+               and f["high_unacked"] >= 0.7 * f["snd_cwnd"]
+               and f["rtt"] < 1.5 * f["min_rtt"] for f in facts["flows"])
+
+
+def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
+    rx, tx = device["rx"], device["tx"]
+    missed = rx.get("missed_errors", 0) + rx.get("fifo_errors", 0) \
+        + rx.get("over_errors", 0)
+    if missed > 0:
+        yield Diagnosis(
+            name, "ring-drops", "high",
+            f"{missed} packets found the receive ring full "
+            f"({device['ring'] or 'its size is not known'})",
+            "the drops go on with a larger ring: then the CPU is too slow", 88,
+            {"missed": missed, **device["ring"]})
+    broken = rx.get("crc_errors", 0) + rx.get("frame_errors", 0)
+    if broken > 0:
+        yield Diagnosis(
+            name, "link-errors", "high", f"{broken} packets came broken: cable, "
+            "optics or duplex", "the counter stands still", 92,
+            {"crc_errors": rx.get("crc_errors", 0),
+             "frame_errors": rx.get("frame_errors", 0)})
+    seconds = facts["interval"]
+    pps = rx.get("packets", 0) / seconds
+    size = rx.get("bytes", 0) / max(1, rx.get("packets", 0))
+    if device["offload"].get("gro") == "off" and device["kind"] != "veth" \
+            and pps > BUSY_PPS and size > device["mtu"] / 2:
+        yield Diagnosis(
+            name, "offload-off", "medium",
+            f"GRO is off and {pps:,.0f} packets/s of {size:.0f} bytes pass one by "
+            "one", "no CPU is near its end", 40, {"gro": "off", "pps": pps})
+    out = tx.get("bytes", 0) / max(1, tx.get("packets", 0))
+    if "off" in (device["offload"].get("gso"), device["offload"].get("tso")) \
+            and tx.get("packets", 0) / seconds > BUSY_PPS \
+            and out <= device["mtu"] + 50:
+        yield Diagnosis(
+            name, "offload-off", "medium",
+            f"TSO or GSO is off and {tx['packets'] / seconds:,.0f} packets/s leave "
+            "one by one", "no CPU is near its end", 40,
+            {"tso": device["offload"].get("tso"),
+             "gso": device["offload"].get("gso")})
+    yield from _interrupts(name, device, facts, pps)
+    bus = device["bus"]
+    for key in ("link_width", "link_speed"):
+        now, most = bus.get(f"current_{key}"), bus.get(f"max_{key}")
+        if now and most and now != most and max(
+                device["bits_per_second"].values()) > 1e9:
+            yield Diagnosis(
+                name, "bus", "low", f"its slot runs at {key} {now} of {most}",
+                "the slot's budget (lspci -vv) is well above the traffic", 15,
+                dict(bus))
+
+
+def _interrupts(name: str, device: dict[str, Any], facts: Facts,
+                pps: float) -> Iterator[Diagnosis]:
+    count = sum(sum(line.values()) for key, line in facts["irqs"].items()
+                if key.split()[-1].startswith(name))
+    rate = count / facts["interval"]
+    if pps > 2 * BUSY_PPS and rate > 0.5 * pps:
+        yield Diagnosis(
+            name, "interrupt-rate", "medium",
+            f"{rate:,.0f} interrupts/s for {pps:,.0f} packets/s",
+            "latency is what matters here", 45, {"irqs": rate, "pps": pps})
+    held = device["coalesce"].get("rx-usecs", "0")
+    fast = [f["min_rtt"] for f in facts["flows"] if f["min_rtt"]]
+    if held.isdecimal() and int(held) >= HELD_US and fast and \
+            min(fast) < 4 * int(held):
+        yield Diagnosis(
+            name, "coalescing", "medium",
+            f"interrupts wait up to {held} us; the shortest round trip is "
+            f"{min(fast)} us", "the round trip stays with a smaller rx-usecs", 45,
+            {"rx-usecs": int(held), "min_rtt_us": min(fast)})
+
+
+def _cpus(facts: Facts) -> Iterator[Diagnosis]:
+    processed = {str(row["cpu"]): row["processed"] for row in facts["softnet"]}
+    for cpu, spent in facts["cpus"].items():
+        ticks = sum(spent.values())
+        if ticks < 20:
+            continue  # too short to say anything
+        idle = (spent["idle"] + spent["iowait"]) / ticks
+        soft = (spent["softirq"] + spent["irq"]) / ticks
+        if idle >= NO_IDLE:
+            continue
+        figures: dict[str, Any] = {"idle": idle, "softirq": soft,
+                                   "steal": spent["steal"] / ticks,
+                                   "packets": processed.get(cpu, 0)}
+        here = [f for f in facts["flows"]
+                if str(f.get("owner", {}).get("cpu")) == cpu
+                and f["d_bytes_received"] > f["d_bytes_acked"]]
+        others_idle = any(
+            s["idle"] > 0.5 * max(1, sum(s.values()))
+            for other, s in facts["cpus"].items() if other != cpu)
+        if facts["profile"]:
+            top = facts["profile"][0]
+            figures["dearest_path"] = (f"{top['direction']} "
+                                       f"{' '.join(top['flags'])}: {top['dearest']}")
+        # Not more than processes leave; 100 packets a tick is little work.
+        if here and soft > 0.2 and others_idle:
+            yield Diagnosis(
+                f"cpu {cpu}", "placement", "medium",
+                f"packets ({soft:.0%} of the time) and their reader "
+                f"({here[0]['owner']['comm']}) share a CPU without idle time, and "
+                "another one is idle", "the reader moves and the rate stays", 60,
+                figures)
+        elif soft > 0.5:
+            yield Diagnosis(
+                f"cpu {cpu}", "cpu-softirq", "high",
+                f"{soft:.0%} of its time goes to packets, {idle:.0%} is idle",
+                "fewer or larger packets (GRO, MTU) change nothing", 55, figures)
+        elif any(str(f.get("owner", {}).get("cpu")) == cpu
+                 for f in facts["flows"]):
+            yield Diagnosis(
+                f"cpu {cpu}", "cpu", "low",
+                f"{idle:.0%} idle, {soft:.0%} for packets; a busy connection's "
+                "process runs here", "a profile shows no network work", 20,
+                figures)
+
+
+def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:
+    counters = facts["mssfrac"]
+    kept, reverted = (counters.get(f"treated_tx_{key}", 0)
+                      for key in ("kept", "reverted"))
+    trials = counters.get("treated_tx_trials", 0)
+    if trials >= 5 and reverted > 2 * kept:
+        yield Diagnosis(
+            "host", "mssfrac", "low",
+            f"mssfrac tried {trials} segment sizes and gave up {reverted}, kept "
+            f"{kept}", "the kept ones carry most of the traffic", 30,
+            {"trials": trials, "kept": kept, "reverted": reverted})
+
+
+def _timestamps(facts: Facts) -> Iterator[Diagnosis]:
+    if facts["sysctl"].get("net.ipv4.tcp_timestamps") == "0":
+        return
+    bare = [f for f in facts["flows"] if not f["options"] & 1
+            and max(f["d_bytes_acked"], f["d_bytes_received"]) > 100_000]
+    if bare:
+        yield Diagnosis(
+            bare[0]["remote"], "timestamps", "medium",
+            f"{len(bare)} busy connections run without timestamps though this "
+            "host offers them: the peer does not", "the peer's setting is 1", 6,
+            {"connections": len(bare)})

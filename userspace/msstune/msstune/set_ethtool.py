@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rings, coalescing, offloads and pause frames, by the ethtool ioctl.
+
+Its structures are fixed for good; ethtool's text is not, and pyroute2 of
+Debian 12 cannot set rings.
+"""
+from __future__ import annotations
+
+import array
+import fcntl
+import socket
+import struct
+from pathlib import Path
+from typing import ClassVar
+
+from .errors import NotSupported, TuneError, UsageError
+from .set_link import DeviceSetting
+
+SIOCETHTOOL = 0x8946
+IFNAMSIZ = 16
+
+
+def _call(device: str, words: list[int]) -> list[int]:
+    """One ethtool command: its structure, of 32-bit words."""
+    if len(device.encode()) >= IFNAMSIZ:
+        raise UsageError(f"{device}: longer than a device's name can be")
+    buffer = array.array("I", words)
+    request = struct.pack("16sP", device.encode(), buffer.buffer_info()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCETHTOOL, request)
+    return list(buffer)
+
+
+class _Words(DeviceSetting):
+    """Fields of one structure that a pair of commands gets and sets."""
+
+    get: ClassVar[int]
+    set: ClassVar[int]
+    size: ClassVar[int]               # words with the command
+    fields: ClassVar[dict[str, int]]  # name: index of the word
+    switch: ClassVar[bool] = False    # on and off instead of numbers
+
+    def __init__(self, target: str, root: Path) -> None:
+        super().__init__(target, root)
+        device, _, self.field = target.partition(":")
+        if not device or self.field not in self.fields:
+            raise UsageError(
+                f"{self.kind}:{target}: a setting is {self.kind}:DEVICE:NAME="
+                f"VALUE, NAME one of {', '.join(self.fields)}")
+
+    def _words(self) -> list[int]:
+        try:
+            return _call(self.device, [self.get] + [0] * (self.size - 1))
+        except OSError as error:
+            raise NotSupported(f"{self.name}: {self.device} cannot tell: "
+                               f"{error.strerror}") from error
+
+    def read(self) -> str:
+        value = self._words()[self.fields[self.field]]
+        return ("off", "on")[bool(value)] if self._is_switch() else str(value)
+
+    def _is_switch(self) -> bool:
+        return self.switch or self.field.startswith("adaptive")
+
+    def write(self, value: str) -> None:
+        words = self._words()
+        words[0] = self.set
+        words[self.fields[self.field]] = (int(value == "on")
+                                          if self._is_switch() else int(value))
+        try:
+            _call(self.device, words)
+        except OSError as error:
+            raise TuneError(f"{self.name}={value}: {error.strerror}") from error
+
+    def check(self, value: str) -> None:
+        if self._is_switch():
+            if value not in ("on", "off"):
+                raise UsageError(f"{self.name}={value}: on or off")
+        elif not value.isdecimal() or int(value) >= 2**31:
+            raise UsageError(f"{self.name}={value}: not a whole number")
+
+
+class Ring(_Words):
+    kind = "ring"
+    get, set, size = 0x10, 0x11, 9
+    fields = {"rx": 5, "tx": 8}
+    rounds = disruptive = True
+
+    def maximum(self) -> int:
+        """What the driver allows."""
+        return self._words()[{"rx": 1, "tx": 4}[self.field]]
+
+    def check(self, value: str) -> None:
+        super().check(value)
+        if int(value) > self.maximum():
+            raise UsageError(f"{self.name}={value}: the driver allows "
+                             f"{self.maximum()}")
+
+
+class Coalesce(_Words):
+    kind = "coalesce"
+    get, set, size = 0x0e, 0x0f, 23
+    fields = {"rx-usecs": 1, "rx-frames": 2, "tx-usecs": 5, "tx-frames": 6,
+              "adaptive-rx": 10, "adaptive-tx": 11}
+    rounds = True
+
+
+class Pause(_Words):
+    kind = "pause"
+    get, set, size = 0x12, 0x13, 4
+    fields = {"autoneg": 1, "rx": 2, "tx": 3}
+    switch = disruptive = True
+
+
+class Offload(_Words):
+    """The switches that have commands of their own: one word each."""
+
+    kind = "offload"
+    size = 2
+    #: name: (get, set)
+    commands = {"rx": (0x14, 0x15), "tx": (0x16, 0x17), "sg": (0x18, 0x19),
+                "tso": (0x1e, 0x1f), "gso": (0x23, 0x24), "gro": (0x2b, 0x2c)}
+    fields = dict.fromkeys(commands, 1)
+    switch = True
+
+    def __init__(self, target: str, root: Path) -> None:
+        super().__init__(target, root)
+        # One class for six pairs of commands.
+        self.get, self.set = self.commands[self.field]  # type: ignore[misc]

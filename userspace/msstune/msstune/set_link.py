@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Settings of a network device that ip(8) sets."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+from . import system
+from .errors import UsageError
+from .settings import Setting
+
+
+def show(device: str) -> dict[str, Any]:
+    """What ip says of one device."""
+    found = json.loads(system.run("ip", "-j", "-d", "link", "show", "dev",
+                                  device) or "[]")
+    return dict(found[0])
+
+
+class DeviceSetting(Setting):
+    """A setting of the device that the target names, before a colon if any."""
+
+    @property
+    def device(self) -> str:
+        return self.target.partition(":")[0]
+
+    def identity(self) -> str:
+        link = show(self.device)
+        return f"{link['ifindex']} {link.get('address', '')}"
+
+
+class _Number(DeviceSetting):
+    key: ClassVar[str]
+    word: ClassVar[str]
+    low: ClassVar[int]
+    high: ClassVar[int]
+
+    def __init__(self, target: str, root: Path) -> None:
+        super().__init__(target, root)
+        if not target or ":" in target or target.startswith("-"):
+            raise UsageError(f"{self.kind}:{target}: a setting is "
+                             f"{self.kind}:DEVICE=NUMBER")
+
+    def read(self) -> str:
+        return str(show(self.device)[self.key])
+
+    def write(self, value: str) -> None:
+        system.run("ip", "link", "set", "dev", self.device, self.word, value)
+
+    def check(self, value: str) -> None:
+        if not value.isdecimal() or not self.low <= int(value) <= self.high:
+            raise UsageError(f"{self.name}={value}: not a whole number in "
+                             f"{self.low}..{self.high}")
+
+
+class Mtu(_Number):
+    kind, key, word, low, high = "mtu", "mtu", "mtu", 68, 65536
+    disruptive = True
+
+
+class TxQueueLen(_Number):
+    kind, key, word, low, high = "txqueuelen", "txqlen", "txqueuelen", 0, 10**6

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The root queue discipline of a device, by tc(8).
+
+Only what can be put back is replaced: the kernel's default, and disciplines
+without classes whose every option is known here.
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from . import system
+from .errors import NotSupported, UsageError
+from .set_link import DeviceSetting
+
+DEFAULT = "default"
+#: kind: option as tc prints it in JSON -> suffix that tc reads back.  Times
+#: are microseconds there, rates bytes per second.
+_OPTIONS = {
+    "pfifo": {"limit": ""}, "bfifo": {"limit": ""},
+    "fq": {"limit": "", "flow_limit": "", "buckets": "", "orphan_mask": "",
+           "quantum": "", "initial_quantum": "", "maxrate": "bps",
+           "low_rate_threshold": "bps", "refill_delay": "us",
+           "timer_slack": "ns", "horizon": "us", "ce_threshold": "us"},
+    "fq_codel": {"limit": "", "flows": "", "quantum": "", "target": "us",
+                 "interval": "us", "memory_limit": "", "drop_batch": "",
+                 "ce_threshold": "us"},
+}
+#: Words without a value: (on, off).  tc prints some with null for on.
+_FLAGS = {"fq": {"pacing": ("pacing", "nopacing"),
+                 "horizon_drop": ("horizon_drop", ""),
+                 "horizon_cap": ("horizon_cap", "")},
+          "fq_codel": {"ecn": ("ecn", "noecn")}}
+#: What it means that an option is not printed, where that is not the default.
+_ABSENT = {"fq_codel": {"ecn": "noecn"}}
+#: Printed, and not to be given.
+_DERIVED = {"fq": {"bands", "priomap", "weights"}}
+
+
+def spelled(kind: str, options: dict[str, Any]) -> str:
+    """Words that tc takes and that mean just this."""
+    words = [kind]
+    for key, value in options.items():
+        suffix = _OPTIONS[kind].get(key)
+        if suffix is not None:
+            words += [key, f"{value}{suffix}"]
+        elif key in _FLAGS.get(kind, {}):
+            off = value is False or value == 0
+            words += filter(None, [_FLAGS[kind][key][off]])
+        elif key not in _DERIVED.get(kind, set()):
+            raise NotSupported(f"qdisc {kind}: option {key} could not be put "
+                               "back")
+    return " ".join(words + [word for key, word in _ABSENT.get(kind, {}).items()
+                             if key not in options])
+
+
+class Qdisc(DeviceSetting):
+    kind = "qdisc"
+    rounds = disruptive = True
+
+    def __init__(self, target: str, root: Path) -> None:
+        super().__init__(target, root)
+        if not target or ":" in target or target.startswith("-"):
+            raise UsageError(f"qdisc:{target}: a setting is qdisc:DEVICE=KIND "
+                             "OPTION...")
+
+    def read(self) -> str:
+        found = json.loads(system.run("tc", "-j", "qdisc", "show", "dev",
+                                      self.device, "root") or "[]")
+        # A default one has no handle of its own, or is not shown at all.
+        if not found or found[0].get("handle", "0:") == "0:":
+            return DEFAULT
+        kind = found[0]["kind"]
+        if kind not in _OPTIONS:
+            raise NotSupported(f"{self.name}: a {kind} is there, which could not "
+                               "be put back; set it by hand")
+        return spelled(kind, found[0].get("options", {}))
+
+    def write(self, value: str) -> None:
+        if value == DEFAULT:
+            system.run("tc", "qdisc", "del", "dev", self.device, "root")
+        else:
+            system.run("tc", "qdisc", "replace", "dev", self.device, "root",
+                       *value.split())
+
+    def check(self, value: str) -> None:
+        kind = value.split()[0]
+        if kind != DEFAULT and kind not in _OPTIONS:
+            raise UsageError(f"{self.name}={value}: {DEFAULT}, "
+                             f"{', '.join(_OPTIONS)} can be set and undone")
+
+    def took(self, wanted: str, got: str) -> bool:
+        return wanted.split()[0] == got.split()[0]

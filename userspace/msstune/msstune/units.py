@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Numbers with units, in and out.  Pure."""
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def rate(text: str) -> float:
+    """bit/s of 10G, 10gbit, 2.5Gbit/s, 622e6."""
+    match = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)(?:bit|bps)?(?:/s)?",
+                         text.strip().lower())
+    return _positive(text, match, _DECIMAL, "a rate, such as 10G or 2.5gbit")
+
+
+def seconds(text: str) -> float:
+    """Seconds of 120ms, 50us, 0.1s; a unit there must be."""
+    match = re.fullmatch(r"([0-9.]+(?:e-?[0-9]+)?)\s*(s|ms|us|ns)",
+                         text.strip().lower())
+    return _positive(text, match, _SECONDS,
+                     "a time with its unit, such as 120ms or 50us")
+
+
+def _positive(text: str, match: re.Match[str] | None,
+              factors: dict[str, float], wanted: str) -> float:
+    try:
+        value = float(match[1]) * factors[match[2]] if match else 0.0
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return value
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """A type for argparse: a whole number of low..high."""
+    def check(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number in {low}..{high}")
+        return value
+    return check
+
+
+def size(value: float) -> str:
+    """Bytes for people: 64 KiB, 1.5 GiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            break
+        value /= 1024
+    else:
+        unit = "TiB"
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def bits(value: float) -> str:
+    """bit/s for people."""
+    for unit in ("", "k", "M", "G"):
+        if abs(value) < 1000:
+            break
+        value /= 1000
+    else:
+        unit = "T"
+    return f"{value:.3g} {unit}bit/s"
+
+
+def duration(value: float) -> str:
+    """Seconds as the paper's table 1 prints them: two units at most, minutes
+    rounded to the nearest except where hours stand before them."""
+    if value < 1e-3:
+        return f"{value * 1e6:.0f} us"
+    if value < 1:
+        return f"{value * 1e3:.0f} ms"
+    if value < 100:
+        return f"{value:.1f} s"
+    if value < 3600:
+        return f"{value / 60:.0f} min"
+    return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"
