@@ -13,7 +13,7 @@ import time
 
 import connections
 import estimate
-from connections import (connect, enter, option, receive, run, setting, sh,
+from connections import (connect, enter, receive, run, setting, sh,
                          transfer)
 
 PP = os.environ["PP"]
@@ -111,7 +111,7 @@ def urgent():
     """urgent data: prediction fails by it"""
     r = Recording()
     sock, peer = connect()
-    option(peer, socket.SO_OOBINLINE, 1)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
     for _ in range(20):
         sock.send(b"x", socket.MSG_OOB)
         receive(peer, 1)  # one packet each
