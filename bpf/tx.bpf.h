@@ -63,6 +63,16 @@ static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 	return ST_TX_READER;
 }
 
+/* An IPv6 socket's peer may be an IPv4 one, ::ffff:a.b.c.d. */
+static __always_inline __u8 tx_family(struct sock *sk)
+{
+	__u32 *peer = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
+
+	if (sk->__sk_common.skc_family != AF_INET6)
+		return 4;
+	return !peer[0] && !peer[1] && peer[2] == bpf_htonl(0xffff) ? 4 : 6;
+}
+
 static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -109,7 +119,7 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	if (at != ST_TX_WRITE || w->origin != ST_TX_WRITE)
 		w->origin_ns = 0;
 	w->origin = at;
-	w->family = sk->__sk_common.skc_family == AF_INET6 ? 6 : 4;
+	w->family = tx_family(sk);
 	w->transmit_ns = bpf_ktime_get_ns();
 	w->pending = 1;
 }
