@@ -40,7 +40,7 @@
  * The network of these tests loses packets, and the retransmission timer
  * doubles each time.  After n timeouts the sender has waited for all of them
  * and waits for the next: 2^(n+1) - 1 times the first, which itself is seconds
- * where a busy host made round trips of seconds.
+ * where a busy host made round trips of seconds.  An ACK sets it anew.
  *
  * With nothing in flight and a window below one segment it sends when the timer
  * of the zero-window probe expires, and every ACK that comes sets that timer
@@ -94,9 +94,12 @@ static uint64_t timer_ns(const struct tcp_info *info)
 
 static bool waits_for_timeout(const struct tcp_info *info, uint64_t idle)
 {
+	uint64_t waited = 2 * timer_ns(info) -
+			  (timer_ns(info) >> info->tcpi_backoff);
+
 	return info->tcpi_unacked &&
-	       idle < 2 * timer_ns(info) -
-		      (timer_ns(info) >> info->tcpi_backoff) + SLACK_NS;
+	       (idle < waited + SLACK_NS ||
+		info->tcpi_last_ack_recv * MSEC < timer_ns(info) + SLACK_NS);
 }
 
 static bool waits_for_probe(const struct tcp_info *info)
