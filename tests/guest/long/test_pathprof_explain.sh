@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# pathprof explain: planted causes are named.  The cases are in explain.py.
-. "$(dirname "$0")/../lib.sh"
+# pathprof explain: planted causes are named.  The cases are in explain.py; each takes
+# some ten seconds in an emulated guest.
+. "$(dirname "$0")/../../lib.sh"
 
 stage_pathprof || exit
 plan 13
