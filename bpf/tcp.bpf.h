@@ -79,6 +79,12 @@ static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 	return facts;
 }
 
+/* Older than what came before (RFC 7323 section 5): tcp_paws_discard(). */
+static __always_inline bool too_old(struct tcp_sock *tp, struct flight *f)
+{
+	return f->has_ts && (__s32)(tp->rx_opt.ts_recent - f->tsval) > 1;
+}
+
 /*
  * What the kernel is about to count this acknowledgement as.  That of a reset
  * is not looked at.
@@ -153,7 +159,7 @@ static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
 		f->path.facts |= FACT_DEMUX_OFF;
 	f->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
 			 ack_class(tp, skb, !facts);
-	if (f->path.flags & (PF_DATA | PF_FIN) &&
+	if (f->path.flags & (PF_DATA | PF_FIN) && !too_old(tp, f) &&
 	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
 		f->path.flags |= PF_OOO;
 }

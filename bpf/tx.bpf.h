@@ -201,13 +201,18 @@ static __always_inline void tx_begin(struct flight *f, struct sk_buff *skb,
 }
 
 /* Is a packet without an announcement for us to choose? */
-static __always_inline bool tx_unannounced(struct sock *sk)
+static __always_inline bool tx_unannounced(struct sk_buff *skb)
 {
-	__u8 state = sk->__sk_common.skc_state;
+	struct sock *sk = skb->sk;
+	__u8 state;
 
+	/* IPv6's answers of no socket have none; what is forwarded came in. */
+	if (!sk)
+		return !skb->skb_iif;
+	state = sk->__sk_common.skc_state;
 	if (!config.transmits || state == TCP_NEW_SYN_RECV)
 		return true;
-	/* The kernel's own socket for answers of no socket: never connects. */
+	/* The kernel's own socket for IPv4's: never connects. */
 	return sk->sk_protocol != IPPROTO_TCP || state == TCP_CLOSE ||
 	       state == TCP_LISTEN;
 }
@@ -245,13 +250,13 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	struct flight *f;
 	__u32 at;
 
-	if (flights_frozen() || !sk)
+	if (flights_frozen())
 		return;
-	w = tx_announced(address(sk));
+	w = sk ? tx_announced(address(sk)) : NULL;
 	if (w) {
 		follow_end(key, ST_TX_DEV, END_STALE);
 	} else {
-		if (tx_again(key) || !tx_unannounced(sk) ||
+		if (tx_again(key) || !tx_unannounced(skb) ||
 		    !sample_due(DIR_TX))
 			return;
 		if (!filter_dev(skb->dev)) {
@@ -271,7 +276,7 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		f = flight_at(at);
 		tx_begin(f, skb, &h, bpf_ktime_get_ns());
 		f->sk = address(sk);
-		if (sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
+		if (sk && sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
 		    synack_again(sk, skb))
 			f->path.flags |= PF_RETRANS;
 	}

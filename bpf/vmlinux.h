@@ -175,6 +175,7 @@ struct sk_buff {
 	char cb[48];
 	unsigned int len;
 	unsigned int data_len;
+	int skb_iif;
 	__be16 protocol;
 	__u16 network_header;
 	unsigned int end;
