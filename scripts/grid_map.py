@@ -111,8 +111,8 @@ def row_names(axes: Any, at: dict[Any, float]) -> None:
                   va="center_baseline", fontsize=9.5, color=INK)
 
 
-def legend(figure: Any, wide: float, high: float, unknown: bool) -> None:
-    """Colours and marks, along the lower edge."""
+def legend(figure: Any, wide: float, high: float, marks: set[str]) -> None:
+    """Colours, and the marks that occur, along the lower edge."""
     bar = figure.add_axes((LEFT / wide, 0.40 / high, 2.2 / wide, 0.13 / high))
     figure.colorbar(matplotlib.cm.ScalarMappable(
         matplotlib.colors.Normalize(0, 100), COLOURS), cax=bar,
@@ -127,12 +127,16 @@ def legend(figure: Any, wide: float, high: float, unknown: bool) -> None:
     # The third: inches the words take.
     entries = [("misses: more is possible", "short", 1.58),
                ("misses: at its ceiling", "processor-bound", 1.36),
+               ("misses: ceiling unknown", "unknown", 1.5),
                ("slower than stock", "slower", 1.18),
                ("no such window", "", 1.1)]
-    if unknown:
-        entries[1:2] = [("misses: ceiling unknown", "unknown", 1.5)]
-    x, y = LEFT + 2.2 + 0.4, high - 0.60
+    begin, y = LEFT + 2.2 + 0.4, high - 0.60
+    x = begin
     for words, mark, width in entries:
+        if mark not in marks:
+            continue
+        if x + COLUMN + 0.06 + width > wide:
+            x, y = begin, y + 0.30
         box(axes, x, y, 0.01, fill=bool(mark), hatch=None if mark else "/////",
             edgecolor=FAINT, facecolor=COLOURS(0.8))
         flags(axes, x, y, mark if mark != "slower" else "", mark == "slower")
@@ -178,7 +182,11 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
                 row_names(axes, at)
             say(x, top - 0.06, f"RTT {delay:g} ms, {arm}", fontsize=11,
                 color=INK, va="bottom")
-    legend(figure, wide, high, any(row.verdict == "unknown" for row in rows))
+    marks = {row.verdict.replace("cwnd-bound", "processor-bound")
+             for row in rows}
+    legend(figure, wide, high,
+           marks | {"slower" for row in rows if row.worse} |
+           {"" for _ in impossible})
     # No date: the same results give the same file.
     figure.savefig(f"{stem}.svg", metadata={"Date": None})
     # matplotlib leaves blanks at the ends of lines.
