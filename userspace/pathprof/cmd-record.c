@@ -131,10 +131,29 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+/* What was saved, in a line; an empty profile needs a word more. */
+static void tell(const struct profile *p, const char *output)
+{
+	struct profile_totals t;
+	char name[512];
+
+	profile__totals(p, &t);
+	fprintf(stderr, "pathprof: %llu packets on %zu paths in %.1f s, %llu "
+		"lost; see: pathprof report %s\n",
+		(unsigned long long)t.packets, p->npaths, p->duration_ns / 1e9,
+		(unsigned long long)t.lost,
+		printable(output, name, sizeof(name)));
+	if (!t.packets && p->budget_ppm)
+		complain("record: no packet met one of the %llu sampling "
+			 "windows, open %.1f ms in all; --sample 1 follows "
+			 "every packet",
+			 (unsigned long long)p->counters[CN_WINDOWS],
+			 p->open_ns / 1e6);
+}
+
 static int save(struct session *s, const char *output, char **argv,
 		const struct child *c)
 {
-	struct profile_totals t;
 	struct profile p;
 	char err[512];
 	int rc;
@@ -151,16 +170,10 @@ static int save(struct session *s, const char *output, char **argv,
 		p.command_status = c->status < 0 ? 0 : c->status;
 	}
 	rc = profile__write(&p, output, err, sizeof(err));
-	if (rc) {
+	if (rc)
 		complain("record: %s", err);
-	} else {
-		profile__totals(&p, &t);
-		fprintf(stderr, "pathprof: %llu packets on %zu paths in %.1f "
-			"s, %llu lost; see: pathprof report ",
-			(unsigned long long)t.packets, p.npaths,
-			p.duration_ns / 1e9, (unsigned long long)t.lost);
-		fprintf(stderr, "%s\n", printable(output, err, sizeof(err)));
-	}
+	else
+		tell(&p, output);
 	profile__free(&p);
 	return rc ? EXIT_FAILED : EXIT_GOOD;
 }
