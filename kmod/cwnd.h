@@ -239,10 +239,10 @@ static inline u32 mssfrac_reno_growth(u32 mss)
  * @percent: of @win per round trip, at most
  *
  * snd_cwnd of such a window is rounded up, so the kernel would let up to a
- * segment more into the network.  Where the window is full but for a segment, the rate is
- * @win per round trip, and so is what is in flight.  (But for two, in effect:
- * a receiver acknowledges every second one.)  With less in flight it is higher
- * by as much as is missing, and @percent at most.
+ * segment more into the network.  Where the window is full but for a segment,
+ * the rate is @win per round trip, and so is what is in flight.  (But for two,
+ * in effect: a receiver acknowledges every second one.)  With less in flight it
+ * is higher by as much as is missing, and @percent at most.
  */
 static inline u64 mssfrac_pacing_rate(u32 win, u32 ahead, u32 srtt8,
 				      u32 percent)
