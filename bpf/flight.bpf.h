@@ -76,6 +76,15 @@ __noinline __u32 flight_lock(__u64 key)
 	return NO_FLIGHT;
 }
 
+/* The entry of a packet, locked; NULL if it is not followed. */
+static __always_inline struct flight *flight_find(__u64 key, __u32 *at)
+{
+	if (!flights_any())
+		return NULL;
+	*at = flight_lock(key);
+	return *at == NO_FLIGHT ? NULL : flight_at(*at);
+}
+
 static __always_inline void flight_unlock(__u32 at, __u64 key)
 {
 	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], key);
@@ -191,12 +200,9 @@ __noinline int follow(__u64 key, __u32 stage, __u32 flags, __u32 facts)
 	struct flight *f;
 	__u32 at;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return 0;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return 0;
-	f = flight_at(at);
 	f->path.flags |= flags;
 	f->path.facts |= facts;
 	flight_mark(f, stage, bpf_ktime_get_ns());
@@ -210,12 +216,9 @@ __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 	struct flight *f;
 	__u32 at;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return 0;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return 0;
-	f = flight_at(at);
 	flight_mark(f, stage, bpf_ktime_get_ns());
 	path_sum(f, end);
 	flight_release(at);

@@ -55,12 +55,9 @@ static __always_inline void rx_leftover(__u64 key)
 	struct flight *f;
 	__u32 at;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
 	path_sum(f, rx_left(f));
 	flight_release(at);
 }
@@ -144,12 +141,9 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	struct flight *f;
 	__u32 at, end;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return false;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return false;
-	f = flight_at(at);
 	if (f->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
 		end = rx_left(f);
@@ -181,12 +175,9 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 	struct flight *f;
 	__u32 at;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return 0;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return 0;
-	f = flight_at(at);
 	if (f->sk != sk || stage_waits(f->last)) {
 		flight_unlock(at, key);
 		return 0;
@@ -255,12 +246,9 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 	struct flight *f;
 	__u32 at;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
 	f->sk = address(sk);
 	flight_mark(f, ST_RX_SOCK, bpf_ktime_get_ns());
 	if (f->path.flags & PF_UDP) {
@@ -288,12 +276,9 @@ static __always_inline void rx_copy(struct sk_buff *skb)
 	struct flight *f;
 	__u32 at, n;
 
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
 	now = bpf_ktime_get_ns();
 	n = f->path.n;
 	f->path.flags |= PF_COPIED;

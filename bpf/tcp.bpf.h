@@ -184,12 +184,9 @@ static __always_inline void rx_established(struct sock *sk,
 	w->hold = held_by(sk, tp);
 	if (!config.exits)
 		rx_open(key, number);
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
 	f->sk = number;
 	if (sk->sk_lock.owned)
 		rx_from_backlog(skb, f);
@@ -208,12 +205,9 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	__u32 at;
 
 	sock_work(number)->rx_key = key;
-	if (!flights_any())
+	f = flight_find(key, &at);
+	if (!f)
 		return;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
-		return;
-	f = flight_at(at);
 	f->sk = number;
 	if (sk->sk_lock.owned)
 		rx_from_backlog(skb, f);
