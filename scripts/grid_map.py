@@ -54,13 +54,20 @@ def box(axes: Any, x: float, y: float, inset: float, **style: Any) -> None:
         **{"fill": False, "linewidth": 0, **style}))
 
 
-def flags(axes: Any, x: float, y: float, verdict: str, worse: bool) -> None:
+def mark_of(verdict: str) -> str:
+    """The frame of a cell that missed; "": none."""
+    if verdict in ("", "reached", "short", "unknown"):
+        return verdict.replace("reached", "")
+    return "ceiling"
+
+
+def flags(axes: Any, x: float, y: float, mark: str, worse: bool) -> None:
     """How the cell was judged, if it missed."""
-    if verdict == "short":
+    if mark == "short":
         box(axes, x, y, 0.022, edgecolor=ALARM, linewidth=1.6)
-    elif verdict == "unknown":
+    elif mark == "unknown":
         box(axes, x, y, 0.022, edgecolor=INK, linewidth=0.9)
-    elif verdict not in ("", "reached"):
+    elif mark == "ceiling":
         box(axes, x, y, 0.022, edgecolor=INK, linewidth=0.9,
             linestyle=(0, (2, 2)))
     if worse:
@@ -89,7 +96,7 @@ def panel(axes: Any, rows: list[Any], arm: str, at: dict[Any, float],
             axes.text(x + COLUMN / 2, y + LINE / 2, number(used), ha="center",
                       va="center_baseline", fontsize=8.5, color=ink(used))
             if arm == "treated":
-                flags(axes, x, y, row.verdict, row.worse)
+                flags(axes, x, y, mark_of(row.verdict), row.worse)
     high = max(at.values()) + LINE
     axes.set_xlim(0, len(windows) * COLUMN)
     axes.set_ylim(high, 0)
@@ -126,10 +133,10 @@ def legend(figure: Any, wide: float, high: float, marks: set[str]) -> None:
     axes.set_axis_off()
     # The third: inches the words take.
     entries = [("misses: more is possible", "short", 1.58),
-               ("misses: at its ceiling", "processor-bound", 1.36),
+               ("misses: at its ceiling", "ceiling", 1.36),
                ("misses: ceiling unknown", "unknown", 1.5),
                ("slower than stock", "slower", 1.18),
-               ("no such window", "", 1.1)]
+               ("no such window", "none", 1.1)]
     begin, y = LEFT + 2.2 + 0.4, high - 0.60
     x = begin
     for words, mark, width in entries:
@@ -137,9 +144,10 @@ def legend(figure: Any, wide: float, high: float, marks: set[str]) -> None:
             continue
         if x + COLUMN + 0.06 + width > wide:
             x, y = begin, y + 0.30
-        box(axes, x, y, 0.01, fill=bool(mark), hatch=None if mark else "/////",
-            edgecolor=FAINT, facecolor=COLOURS(0.8))
-        flags(axes, x, y, mark if mark != "slower" else "", mark == "slower")
+        box(axes, x, y, 0.01, fill=mark != "none",
+            hatch="/////" if mark == "none" else None, edgecolor=FAINT,
+            facecolor=COLOURS(0.8))
+        flags(axes, x, y, mark, mark == "slower")
         axes.text(x + COLUMN + 0.06, y + LINE / 2, words, fontsize=8.5,
                   va="center_baseline", color=SOFT)
         x += COLUMN + 0.06 + width
@@ -182,11 +190,12 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
                 row_names(axes, at)
             say(x, top - 0.06, f"RTT {delay:g} ms, {arm}", fontsize=11,
                 color=INK, va="bottom")
-    marks = {row.verdict.replace("cwnd-bound", "processor-bound")
-             for row in rows}
-    legend(figure, wide, high,
-           marks | {"slower" for row in rows if row.worse} |
-           {"" for _ in impossible})
+    marks = {mark_of(row.verdict) for row in rows}
+    if any(row.worse for row in rows):
+        marks.add("slower")
+    if impossible:
+        marks.add("none")
+    legend(figure, wide, high, marks)
     # No date: the same results give the same file.
     figure.savefig(f"{stem}.svg", metadata={"Date": None})
     # matplotlib leaves blanks at the ends of lines.
