@@ -51,6 +51,12 @@ build/bin/overhead-load: tests/bench/overhead/load.c
 	@mkdir -p $(@D)
 	@$(CC) -D_GNU_SOURCE $(CFLAGS) -o $@ $<
 
+workloads: pathprof build/bin/workload-load ## build what bisecting records
+
+build/bin/workload-load: experiments/workloads/load.c
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) -o $@ $<
+
 pattern: build/tests/pattern-load ## build the load of the stress tests
 
 build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
@@ -157,7 +163,7 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab msstune pattern docs tools demo check \
+.PHONY: all module kmod pathprof mssab msstune workloads pattern docs tools demo check \
 	check-all check-debug check-packetdrill check-unit shell experiment \
 	bench-window \
 	bench-window-iperf3 bench-cost bench-overhead bench-programs \

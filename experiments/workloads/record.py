@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Inside a guest: records the named workloads, each in namespaces of its own.
+Per round one run without pathprof, for what the whole costs, and one under
+`pathprof record --sample 1`, for what each path and stage costs.  Writes
+FOLDER/WORKLOAD-SEED.json for each round: a profile, with what the unprofiled
+run took as its member "load" (profile-format.rst).
+
+usage: record.py LOAD PATHPROF FOLDER FIRST-SEED ROUNDS WORKLOAD...
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from workloads import WORKLOADS
+
+
+def first_come():
+    """Each end runs until it must wait, and the softirq thread as well: who
+    runs does not hang on the scheduler's own clock."""
+    Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
+    for task in Path("/proc").glob("[0-9]*/comm"):
+        if task.read_text().startswith("ksoftirqd/"):
+            os.sched_setscheduler(int(task.parent.name), os.SCHED_FIFO,
+                                  os.sched_param(1))
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def run(*argv, **options):
+    done = subprocess.run([str(word) for word in argv], capture_output=True,
+                          text=True, check=False, **options)
+    if done.returncode:
+        sys.exit(f"record: {' '.join(map(str, argv))}: "
+                 f"{done.stderr or done.stdout}")
+    return done.stdout
+
+
+class Bed:
+    """Namespaces a and b, joined by veth, as a workload wants them."""
+
+    def __init__(self, workload):
+        for ns in "ab":
+            run("ip", "netns", "add", ns)
+            run("ip", "-n", ns, "link", "set", "lo", "up")
+            run("ip", "netns", "exec", ns, "sysctl", "-qw",
+                "net.ipv4.tcp_no_metrics_save=1",
+                "net.ipv6.conf.default.disable_ipv6=1")
+        run("ip", "link", "add", "veth0", "netns", "a", "address",
+            "02:00:00:00:00:01", "type", "veth", "peer", "name", "veth0",
+            "netns", "b", "address", "02:00:00:00:00:02")
+        for n, ns in enumerate("ab", 1):
+            run("ip", "-n", ns, "addr", "add", f"10.9.0.{n}/24", "dev",
+                "veth0")
+            run("ip", "netns", "exec", ns, "ethtool", "-K", "veth0",
+                *workload.features.split())
+            run("ip", "-n", ns, "link", "set", "veth0", "mtu", workload.mtu,
+                "up")
+            # A neighbour to be confirmed costs 95 instructions a packet.
+            run("ip", "-n", ns, "neigh", "add", f"10.9.0.{3 - n}", "lladdr",
+                f"02:00:00:00:00:0{3 - n}", "nud", "permanent", "dev", "veth0")
+            if workload.delay_us:
+                run("tc", "-n", ns, "qdisc", "add", "dev", "veth0", "root",
+                    "netem", "limit", 10000, "delay",
+                    f"{workload.delay_us}us")
+        if workload.drop_each:
+            # Each so-manieth packet, not a random one: as often in each run.
+            run("tc", "-n", "a", "qdisc", "add", "dev", "veth0", "clsact")
+            run("tc", "-n", "a", "filter", "add", "dev", "veth0", "egress",
+                "matchall", "action", "gact", "ok", "random", "determ",
+                "drop", workload.drop_each)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for ns in "ab":
+            run("ip", "netns", "del", ns)
+
+
+def record(workload, pathprof, output, seed):
+    """One round: the unprofiled run, then the profiled one, one file."""
+    command = ["ip", "netns", "exec", "a", "workload-load",
+               *workload.load.split()]
+    env = {**os.environ, "WORKLOAD_SEED": str(seed)}
+    load = json.loads(run(*command, env=env))
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder) / "profile"
+        run(pathprof, "record", "--sample", 1, *workload.record.split(),
+            "-o", profile, "--", *command, env=env)
+        content = json.loads(profile.read_text())
+    content["load"] = load
+    output.write_text(json.dumps(content) + "\n")
+    return load
+
+
+def main():
+    load, pathprof, folder, first, rounds, *names = sys.argv[1:]
+    # Reading a program over 9p costs more than running it.
+    programs = Path(tempfile.mkdtemp())
+    shutil.copy(load, programs / "workload-load")
+    shutil.copy(pathprof, programs / "pathprof")
+    os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+    first_come()
+    for name in names:
+        with Bed(WORKLOADS[name]) as _:
+            run("ip", "netns", "exec", "a", "workload-load",
+                *WORKLOADS[name].warm_up.split())
+            for seed in range(int(first), int(first) + int(rounds)):
+                done = record(WORKLOADS[name], "pathprof",
+                              Path(folder) / f"{name}-{seed}.json", seed)
+                print(f"{name:<10} seed {seed:3} {done['packets']:7} packets"
+                      f"{done['ns'] / done['packets']:12.2f} ns each",
+                      flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The named workloads: what each is for, and how it is laid out."""
+import sys
+from dataclasses import dataclass
+
+SEGMENT_BY_SOFTWARE = "tso off gro on"
+NO_OFFLOADS = "tso off gso off gro off"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One load between two namespaces joined by veth."""
+    about: str
+    load: str           # arguments of workload-load
+    mtu: int = 1500
+    features: str = SEGMENT_BY_SOFTWARE  # ethtool -K, both ends
+    delay_us: int = 0   # netem, each way
+    drop_each: int = 0  # of the packets sent, the so-manieth is dropped
+    record: str = ""    # options of pathprof record
+
+    @property
+    def waits(self):
+        """Does its time hold more than its work?"""
+        return bool(self.delay_us) or "--pause" in self.load
+
+    @property
+    def warm_up(self):
+        """The same load, less of it: first uses are not measured."""
+        kind, *options = self.load.split()
+        at = options.index("--count") + 1
+        options[at] = str(max(int(options[at]) // 20, 64))
+        return " ".join([kind, *options])
+
+
+WORKLOADS = {
+    "bulk": Workload(
+        "one stream, software GSO and GRO, MTU 1500",
+        "stream --count 400 --size 65536"),
+    "ping-pong": Workload(
+        "one byte there, one byte back, two processes",
+        "pingpong --count 4000"),
+    "churn": Workload(
+        "connect, 512 bytes each way, close",
+        "churn --count 500 --size 512"),
+    "flows": Workload(
+        "64 streams in turn, 4 KB writes",
+        "stream --flows 64 --count 3200 --size 4096"),
+    "loss": Workload(
+        "one stream, 2 ms RTT, each 97th packet dropped: SACK recovery",
+        "stream --count 500 --size 65536",
+        features=NO_OFFLOADS, delay_us=1000, drop_each=97),
+    "jumbo": Workload(
+        "one stream, MTU 9000, 1 ms RTT, a window of a few segments",
+        "stream --count 800 --size 65536 --rcvbuf 53000",
+        mtu=9000, features=NO_OFFLOADS, delay_us=500),
+    "udp": Workload(
+        "datagrams of 1400 bytes in bursts of 1 to 8192",
+        "datagrams --count 8192 --size 1400 --pause 1000",
+        record="--udp"),
+    "zerocopy": Workload(
+        "one stream with MSG_ZEROCOPY, MTU 9000",
+        "stream --count 800 --size 65536 --zerocopy",
+        mtu=9000),
+}
+
+
+def main():
+    """Without an argument: list them; with one: is there such a workload?"""
+    if len(sys.argv) > 1:
+        return sys.argv[1] not in WORKLOADS
+    for name, workload in WORKLOADS.items():
+        print(f"{name:<10} {workload.about}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
