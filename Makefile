@@ -158,7 +158,7 @@ undkms:				## take it out of DKMS again
 	@scripts/dkms --remove
 
 clean:				## remove what was built; keep guest kernels
-	@rm -rf $(filter-out build/kernels build/roots build/venv,$(wildcard build/*))
+	@rm -rf $(filter-out build/kernels build/packaged build/roots build/venv,$(wildcard build/*))
 
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24

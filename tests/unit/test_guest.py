@@ -174,6 +174,33 @@ def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
     assert "--root" not in words and str(tmp_path) in words
 
 
+def test_a_fetched_kernel_replaces_none_that_set_up_chose(tmp_path,
+                                                          monkeypatch):
+    """A series stays the release whose headers are here, however new what
+    was fetched to build/packaged is; that one boots on the host's root."""
+    guest = load()
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
+
+    def image(folder, release):
+        path = tmp_path / folder / "boot" / f"vmlinuz-{release}"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        return path
+
+    chosen = image("kernels/6.12.117+deb12-amd64", "6.12.117+deb12-amd64")
+    rooted = image("roots/trixie", "7.2.12+deb13-amd64")
+    fetched = {release: image(f"packaged/{release}", release) for release in (
+        "6.12.118+deb13-amd64", "6.18.9+deb13-amd64", "6.18.15+deb13-amd64",
+        "7.2.13+deb13-amd64")}
+    image("packaged/.6.18.16+deb13-amd64", "6.18.16+deb13-amd64")  # half done
+    assert guest.find_kernel("6.12") == chosen
+    assert guest.find_kernel("7.2") == rooted
+    assert guest.find_kernel("6.18") == fetched["6.18.15+deb13-amd64"]
+    for release, path in fetched.items():
+        assert guest.find_kernel(release) == path
+        assert guest.root_of(path) is None
+
+
 def test_staged_tools_are_of_the_root(tmp_path, monkeypatch):
     """Programs and libraries are asked for where they will run."""
     guest = load()
