@@ -169,7 +169,7 @@ static __always_inline void rx_established(struct sock *sk,
 					   struct sk_buff *skb)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	__u64 key = address(skb), number = address(sk);
+	__u64 key = address(skb), number = address(sk), now;
 	struct sock_work *w;
 	struct flight *f;
 	__u32 at;
@@ -178,20 +178,22 @@ static __always_inline void rx_established(struct sock *sk,
 		return;
 	if (!config.exits)
 		rx_close();
+	f = flight_find(key, &at);
+	now = f ? bpf_ktime_get_ns() : 0;
 	w = sock_work(number);
 	w->rx_key = key;
 	w->origin_ns = 0;
 	w->hold = held_by(sk, tp);
 	if (!config.exits)
 		rx_open(key, number);
-	f = flight_find(key, &at);
 	if (!f)
 		return;
 	f->sk = number;
 	if (sk->sk_lock.owned)
 		rx_from_backlog(skb, f);
 	rx_learn(sk, tp, skb, f);
-	flight_mark(f, ST_RX_EST, bpf_ktime_get_ns());
+	flight_mark(f, ST_RX_EST, now);
+	flight_leave(f);
 	flight_unlock(at, key);
 }
 

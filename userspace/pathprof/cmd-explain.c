@@ -89,9 +89,10 @@ static int print_json(const struct branch *b, size_t n)
 
 int cmd_explain(const struct command *self, int argc, char **argv)
 {
-	bool json = false;
+	bool json = false, raw = false;
 	const struct option_def options[] = {
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		RAW_OPTION(&raw),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc = EXIT_GOOD;
@@ -106,7 +107,7 @@ int cmd_explain(const struct command *self, int argc, char **argv)
 		complain("explain: which profile file?  Name one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("explain: %s", err);
 		return EXIT_FAILED;
 	}

@@ -181,9 +181,11 @@ static int export(const struct profile *p, const char *format)
 int cmd_export(const struct command *self, int argc, char **argv)
 {
 	const char *format = "json";
+	bool raw = false;
 	const struct option_def options[] = {
 		{ 'f', "format", OPT_TEXT, &format, 0, 0, "FORMAT",
 		  "json, csv, folded, openmetrics, perfetto" },
+		RAW_OPTION(&raw),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;
@@ -204,7 +206,7 @@ int cmd_export(const struct command *self, int argc, char **argv)
 		complain("export: which profile file?  Name one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("export: %s", err);
 		return EXIT_FAILED;
 	}

@@ -183,9 +183,13 @@ static void print_detail(FILE *f, const struct profile *p,
 		s = &p->stages[path->key.stages[i] & 63];
 		fprintf(f, "       %-9s", printable(s->name, clean,
 						    sizeof(clean)));
-		fprintf(f, " %7s ns %-4s  %s\n", human(v->stage_ns[i] / n, a),
-			s->kind == KIND_WAIT ? "wait" : "",
-			printable(s->meaning, clean, sizeof(clean)));
+		fprintf(f, " %7s ns %-4s", human(v->stage_ns[i] / n, a),
+			s->kind == KIND_WAIT ? "wait" : "");
+		if (p->probe_known)
+			fprintf(f, " %s%4s", p->subtracted ? "-" : " ",
+				human(path->probe_ns[i] / n, b));
+		fprintf(f, "  %s\n", printable(s->meaning, clean,
+						sizeof(clean)));
 	}
 	for (i = 0; i < HIST_BUCKETS; i++)
 		if (v->hist[i] > top)
@@ -243,6 +247,33 @@ static void print_losses(FILE *f, const struct profile *p)
 			(unsigned long long)p->ends[END_EVICTED]);
 }
 
+/* What pathprof's own work is of all: off the times shown, or in them. */
+static void print_probe(FILE *f, const struct profile *p)
+{
+	char with[8], without[8];
+	struct profile_totals t;
+	uint64_t own = 0;
+	size_t i, at;
+
+	if (!p->probe_known) {
+		if (p->probe_ns)
+			fprintf(f, "Probe: each stage's time includes some "
+				"%llu ns of pathprof's own\n",
+				(unsigned long long)p->probe_ns);
+		return;
+	}
+	profile__totals(p, &t);
+	for (i = 0; i < p->npaths; i++)
+		for (at = 0; at < p->paths[i].key.n; at++)
+			if (p->stages[p->paths[i].key.stages[at] & 63].kind !=
+			    KIND_WAIT)
+				own += p->paths[i].probe_ns[at];
+	fprintf(f, "Probe: of %s ns work as measured %s are pathprof's own: %s\n",
+		human(t.work_ns + (p->subtracted ? own : 0), with),
+		human(own, without),
+		p->subtracted ? "subtracted" : "included (--raw)");
+}
+
 void render__head(FILE *f, const struct profile *p,
 		  const struct profile *total)
 {
@@ -275,9 +306,7 @@ void render__head(FILE *f, const struct profile *p,
 		fprintf(f, " %+lld ?", (long long)all.unaccounted);
 	fputc('\n', f);
 	print_losses(f, total);
-	if (p->probe_ns)
-		fprintf(f, "Probe: each stage's time includes some %llu ns of "
-			"pathprof's own\n", (unsigned long long)p->probe_ns);
+	print_probe(f, total);
 	if (t.data)
 		fprintf(f, "Header prediction: %llu of %llu received data "
 			"packets (%.1f %%)\n", (unsigned long long)t.fast_data,
