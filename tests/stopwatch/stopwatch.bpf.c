@@ -67,4 +67,4 @@ SEC("fentry/" #function) int BPF_PROG(function) \
 
 PLANT(tcp_v4_rcv, RX)
 PLANT(loopback_xmit, DRIVER)
-PLANT(_copy_to_iter, COPY)
+PLANT(simple_copy_to_iter, COPY)

@@ -28,7 +28,7 @@ struct watch {
 static bool wanted(const struct bpf_program *prog, bool watch, char **rounds)
 {
 	static const char *const plants[STAGES] = {
-		"tcp_v4_rcv", "loopback_xmit", "_copy_to_iter",
+		"tcp_v4_rcv", "loopback_xmit", "simple_copy_to_iter",
 	};
 	int i;
 
