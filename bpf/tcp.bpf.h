@@ -170,9 +170,9 @@ static __always_inline void rx_established(struct sock *sk,
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u64 key = address(skb), number = address(sk), now;
+	__u32 at = NO_FLIGHT;	/* the compiler keeps it across calls */
 	struct sock_work *w;
 	struct flight *f;
-	__u32 at;
 
 	if (!tp)
 		return;

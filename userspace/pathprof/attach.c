@@ -317,7 +317,7 @@ static void run_program(const struct bpf_program *prog)
 #define WINDOW_NS	5000000	/* open; a packet takes microseconds */
 #define DRAIN_NS	1000000
 #define DRAINS		3
-#define HOOKS_A_PACKET	8	/* their cost, dispatch included: an estimate */
+#define HOOKS_A_PACKET	8	/* an estimate */
 
 static void pause_ns(uint64_t ns)
 {
@@ -355,7 +355,8 @@ static uint64_t run_window(void *arg)
 	}
 	free(p);
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
-	       packets * HOOKS_A_PACKET * (s->probe.head + s->probe.tail);
+	       packets * HOOKS_A_PACKET *
+	       (s->probe.event + s->probe.head + s->probe.tail);
 }
 
 static uint64_t grown(uint64_t before, uint64_t after)
