@@ -58,7 +58,7 @@ build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
 
-stopwatch: build/tests/stopwatch build/tests/stopwatch.bpf.o ## what tests hold pathprof's times against
+stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/overhead-load) ## build what pathprof's times are held against
 
 build/tests/stopwatch: tests/stopwatch/stopwatch.c
 	@mkdir -p $(@D)
