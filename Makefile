@@ -11,6 +11,7 @@ JOBS    := $(shell nproc)
 TESTED  := $(shell awk '/^[0-9]/ && $$NF == "check" { print $$1 }' KERNELS)
 ALL     := $(shell awk '/^[0-9]/ { print $$1 }' KERNELS)
 
+CLANG   ?= clang
 CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
 
 ifneq ($(words $(TOP)):$(findstring :,$(TOP)),1:)
@@ -62,6 +63,17 @@ pattern: build/tests/pattern-load ## build the load of the stress tests
 build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
+
+stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/overhead-load) ## build what pathprof's times are held against
+
+build/tests/stopwatch: tests/stopwatch/stopwatch.c
+	@mkdir -p $(@D)
+	@$(CC) -D_GNU_SOURCE $(CFLAGS) -o $@ $< -lbpf
+
+build/tests/stopwatch.bpf.o: tests/stopwatch/stopwatch.bpf.c bpf/vmlinux.h
+	@mkdir -p $(@D)
+	@$(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
+		-Ibpf -c -o $@ $<
 
 docs: tools			## build the manual pages
 	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
@@ -163,9 +175,8 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab msstune workloads pattern docs tools demo check \
-	check-all check-debug check-packetdrill check-unit shell experiment \
-	bench-window \
-	bench-window-iperf3 bench-cost bench-overhead bench-programs \
-	bench-payload load \
-	unload dkms undkms install uninstall clean help
+.PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
+	docs tools demo check check-all check-debug check-packetdrill check-unit \
+	shell experiment bench-window bench-window-iperf3 bench-cost \
+	bench-overhead bench-programs bench-payload load unload dkms undkms \
+	install uninstall clean help

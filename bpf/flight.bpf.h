@@ -96,7 +96,12 @@ static __always_inline void flight_release(__u32 at)
 	__sync_fetch_and_add(&flights_active, -1);
 }
 
-/* Add a stage to a locked flight; time since the last one is billed to it. */
+/*
+ * Add a stage to a locked flight; time since the last one is billed to it.
+ * What pathprof does between two stages' clocks is in that time.  So hooks
+ * with much to do read the clock twice or late, as flight_leave() does, and
+ * what the others take is measured once, by calibrate.bpf.h.
+ */
 static __always_inline void flight_mark(struct flight *f, __u32 stage,
 					__u64 now)
 {
@@ -116,6 +121,12 @@ static __always_inline void flight_mark(struct flight *f, __u32 stage,
 	f->path.n = n + 1;
 	f->last = stage;
 	f->hash = (f->hash + stage) * 0x01000193;
+}
+
+/* Much was done since the last stage's clock: not the packet's time. */
+static __always_inline void flight_leave(struct flight *f)
+{
+	f->last_ns = bpf_ktime_get_ns();
 }
 
 static __always_inline void flight_init(struct flight *f, __u8 dir,
@@ -240,37 +251,6 @@ static int cut_one(__u32 i, void *unused)
 	path_sum(flight_at(i), END_CUT);
 	flight_release(i);
 	return 0;
-}
-
-/* What one followed stage costs here, in nanoseconds; 0: not measured. */
-__u64 probe_ns;
-
-#define PROBE_ROUNDS	1024
-#define PROBE_KEY	0x40ULL	/* no packet has this address */
-
-static int probe_round(__u32 i, void *unused)
-{
-	(void)i;
-	(void)unused;
-	return follow(PROBE_KEY, ST_RX_IP, 0, 0);
-}
-
-/* Time follow() on a packet that does not exist; its entry is then freed. */
-static __always_inline void probe_measure(void)
-{
-	__u32 at = flight_new(PROBE_KEY);
-	__u64 begin;
-
-	if (at == NO_FLIGHT)
-		return;
-	begin = bpf_ktime_get_ns();
-	flight_init(flight_at(at), DIR_RX, ST_RX_NETIF, begin);
-	flight_unlock(at, PROBE_KEY);
-	bpf_loop(PROBE_ROUNDS, probe_round, 0, 0);
-	probe_ns = (bpf_ktime_get_ns() - begin) / PROBE_ROUNDS;
-	at = flight_lock(PROBE_KEY);
-	if (at != NO_FLIGHT)
-		flight_release(at);
 }
 
 #endif

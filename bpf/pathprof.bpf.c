@@ -4,7 +4,7 @@
  * attaches to, in the order a packet meets them.  What they do lives in the
  * headers; userspace loads only those this kernel has.
  */
-#include "tx.bpf.h"
+#include "calibrate.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

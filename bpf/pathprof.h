@@ -40,7 +40,8 @@ struct path_value {
 	__u64 work_ns;
 	__u64 wait_ns;
 	__u64 stage_ns[PATH_STAGES];
-	__u64 hist[HIST_BUCKETS];	/* of work_ns per packet */
+	__u64 hist[HIST_BUCKETS];	/* of work_ns per packet, as measured */
+	__u64 probe_ns;		/* userspace: pathprof's own, off work_ns */
 };
 
 /* One entry of the table of paths; its sums are in path_values. */
@@ -99,7 +100,7 @@ struct gro_dev {
 };
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
-_Static_assert(sizeof(struct path_value) == 616, "path_value layout");
+_Static_assert(sizeof(struct path_value) == 624, "path_value layout");
 _Static_assert(sizeof(struct flight) == 352, "flight layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
@@ -108,6 +109,16 @@ _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
  * still run leave it alone, whatever they add or take.
  */
 #define FLIGHTS_FROZEN	(-(1LL << 62))
+
+/*
+ * What a hook's program does, in ns, before it reads the clock that ends one
+ * stage and after it read the clock that begins the next.
+ */
+struct probe_costs {
+	__u64 head, tail;	/* of a packet followed already */
+	__u64 claim;		/* before: a sent packet is taken up */
+	__u64 clock;		/* of these, reading the clock once */
+};
 
 /* What userspace asks for; constant while the programs are loaded. */
 struct pathprof_config {

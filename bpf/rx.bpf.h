@@ -75,7 +75,7 @@ static __always_inline void rx_segments(struct flight *f, struct sk_buff *skb)
 static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 				     __u32 facts)
 {
-	__u64 now = bpf_ktime_get_ns(), key = address(skb);
+	__u64 key = address(skb);
 	struct headers h = {};
 	struct flight *f;
 	__u32 at;
@@ -91,7 +91,7 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	if (at == NO_FLIGHT)
 		return;
 	f = flight_at(at);
-	flight_init(f, DIR_RX, stage, now);
+	flight_init(f, DIR_RX, stage, 0);
 	f->path.flags = h.flags;
 	f->path.facts = facts;
 	f->path.family = h.family;
@@ -101,6 +101,7 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	f->has_ts = h.has_ts;
 	f->end_seq = h.seq + h.payload;
 	rx_segments(f, skb);
+	flight_leave(f);
 	flight_unlock(at, key);
 }
 
@@ -279,6 +280,8 @@ static __always_inline void rx_copy(struct sk_buff *skb)
 	f = flight_find(key, &at);
 	if (!f)
 		return;
+	if (f->sk)
+		sock_work(f->sk)->copy_key = key;
 	now = bpf_ktime_get_ns();
 	n = f->path.n;
 	f->path.flags |= PF_COPIED;
@@ -295,8 +298,6 @@ static __always_inline void rx_copy(struct sk_buff *skb)
 		}
 		flight_mark(f, ST_RX_COPY, now);
 	}
-	if (f->sk)
-		sock_work(f->sk)->copy_key = key;
 	flight_unlock(at, key);
 }
 

@@ -169,29 +169,31 @@ static __always_inline void rx_established(struct sock *sk,
 					   struct sk_buff *skb)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	__u64 key = address(skb), number = address(sk);
+	__u64 key = address(skb), number = address(sk), now;
+	__u32 at = NO_FLIGHT;	/* the compiler keeps it across calls */
 	struct sock_work *w;
 	struct flight *f;
-	__u32 at;
 
 	if (!tp)
 		return;
 	if (!config.exits)
 		rx_close();
+	f = flight_find(key, &at);
+	now = f ? bpf_ktime_get_ns() : 0;
 	w = sock_work(number);
 	w->rx_key = key;
 	w->origin_ns = 0;
 	w->hold = held_by(sk, tp);
 	if (!config.exits)
 		rx_open(key, number);
-	f = flight_find(key, &at);
 	if (!f)
 		return;
 	f->sk = number;
 	if (sk->sk_lock.owned)
 		rx_from_backlog(skb, f);
 	rx_learn(sk, tp, skb, f);
-	flight_mark(f, ST_RX_EST, bpf_ktime_get_ns());
+	flight_mark(f, ST_RX_EST, now);
+	flight_leave(f);
 	flight_unlock(at, key);
 }
 

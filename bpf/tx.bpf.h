@@ -78,10 +78,12 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u32 bytes = skb->len, seq, at;
 	struct sock_work *w;
+	__u64 now;
 
 	if (!tp || flights_frozen())
 		return;
 	w = sock_work(address(sk));
+	now = w->origin_ns ? bpf_ktime_get_ns() : 0;
 	if (w->pending) {
 		count(CN_ABANDONED);
 		w->pending = 0;
@@ -115,12 +117,17 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 			w->flags |= PF_PROBE;
 	}
 	at = tx_origin(sk, tp, w, bytes);
-	/* A write's clock counts for the first packet it sends. */
-	if (at != ST_TX_WRITE || w->origin != ST_TX_WRITE)
-		w->origin_ns = 0;
-	w->origin = at;
 	w->family = tx_family(sk);
 	w->transmit_ns = bpf_ktime_get_ns();
+	/*
+	 * A write's clock counts for the first packet it sends; what was done
+	 * here is not the write's time.
+	 */
+	if (at != ST_TX_WRITE || w->origin != ST_TX_WRITE)
+		w->origin_ns = 0;
+	else if (w->origin_ns)
+		w->origin_ns += w->transmit_ns - now;
+	w->origin = at;
 	w->pending = 1;
 }
 
@@ -151,6 +158,15 @@ static __always_inline struct flight *tx_claim(__u32 at, struct sock_work *w,
 	return f;
 }
 
+/* Take up a packet that TCP announced: its entry, locked; NULL without room. */
+static __always_inline struct flight *tx_take(__u64 key, struct sock_work *w,
+					      __u32 stage, __u32 *at)
+{
+	follow_end(key, stage, END_STALE);
+	*at = flight_new(key);
+	return *at == NO_FLIGHT ? NULL : tx_claim(*at, w, stage);
+}
+
 /* The socket's entry if TCP announced a packet of it; taken at most once. */
 static __always_inline struct sock_work *tx_announced(__u64 sk)
 {
@@ -174,22 +190,20 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 
 	if (flights_frozen())
 		return;
-	follow_end(key, ST_TX_IP, END_STALE);
 	w = tx_announced(address(sk));
-	if (!w)
+	if (!w) {
+		follow_end(key, ST_TX_IP, END_STALE);
 		return;
-	at = flight_new(key);
-	if (at == NO_FLIGHT)
-		return;
-	tx_claim(at, w, ST_TX_IP);
-	flight_unlock(at, key);
+	}
+	if (tx_take(key, w, ST_TX_IP, &at))
+		flight_unlock(at, key);
 }
 
 /* Chosen here: what the headers tell. */
 static __always_inline void tx_begin(struct flight *f, struct sk_buff *skb,
-				     struct headers *h, __u64 now)
+				     struct headers *h)
 {
-	flight_init(f, DIR_TX, ST_TX_DEV, now);
+	flight_init(f, DIR_TX, ST_TX_DEV, 0);
 	f->path.flags = h->flags;
 	f->path.family = h->family;
 	f->bytes = h->payload;
@@ -253,9 +267,7 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	if (flights_frozen())
 		return;
 	w = sk ? tx_announced(address(sk)) : NULL;
-	if (w) {
-		follow_end(key, ST_TX_DEV, END_STALE);
-	} else {
+	if (!w) {
 		if (tx_again(key) || !tx_unannounced(skb) ||
 		    !sample_due(DIR_TX))
 			return;
@@ -267,18 +279,21 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 			return;
 		count(CN_SAMPLED);
 	}
-	at = flight_new(key);
-	if (at == NO_FLIGHT)
-		return;
 	if (w) {
-		f = tx_claim(at, w, ST_TX_DEV);
+		f = tx_take(key, w, ST_TX_DEV, &at);
+		if (!f)
+			return;
 	} else {
+		at = flight_new(key);
+		if (at == NO_FLIGHT)
+			return;
 		f = flight_at(at);
-		tx_begin(f, skb, &h, bpf_ktime_get_ns());
+		tx_begin(f, skb, &h);
 		f->sk = address(sk);
 		if (sk && sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
 		    synack_again(sk, skb))
 			f->path.flags |= PF_RETRANS;
+		flight_leave(f);
 	}
 	if (f->segments > 1 &&
 	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))

@@ -38,6 +38,7 @@ for x in p["paths"]:
     x["stage_ns"] = [10 * v for v in x["stage_ns"]]
 for k in p["account"]:
     p["account"][k] *= 10
+p["probe"]["known"] = False     # times as they are
 def path(*words):
     return [x for x in p["paths"]
             if {x["direction"], *x["flags"]}.issuperset(words)]
@@ -113,12 +114,18 @@ lossy() {
 		gives 125 'lost more than 1 %' base.json new.json
 }
 
+corrected() {
+	change new.json 'p["probe"]["known"] = True' &&
+		gives 125 "own cost is not known" base.json new.json &&
+		gives 0 '0 outside' --raw base.json new.json
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..14"
+echo "1..15"
 change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
@@ -130,6 +137,7 @@ check "baselines that differ widen the bound" spread
 check "JSON" json
 check "another command: cannot tell" command
 check "a failed command: cannot tell" failed
+check "one without pathprof's own cost, one with: cannot tell" corrected
 check "many packets lost: cannot tell" lossy
 check "few packets: cannot tell" gives 125 '100 packets' "$KEPT" "$KEPT"
 check "no such figure: cannot tell" gives 125 'no figure' --metric rx.nothing \

@@ -44,8 +44,8 @@ damaged() {
 }
 
 round_trip() {
-	"$PP" report --json "$KEPT" >a.json && "$PP" report --json a.json \
-		>b.json && cmp a.json b.json && cmp a.json "$KEPT"
+	"$PP" report --json --raw "$KEPT" >a.json && "$PP" report --json --raw \
+		a.json >b.json && cmp a.json b.json && cmp a.json "$KEPT"
 }
 
 text() {
@@ -88,10 +88,77 @@ flipped() {
 	done
 }
 
-# A file of format version 1 shows the same account and paths.
+# Files of older format versions show the same account and paths; pathprof's
+# own cost is in their times.
 older() {
-	"$PP" report "$TOP/tests/unit/test_profile/version-1.json" >old.txt &&
-		"$PP" report "$KEPT" >new.txt && cmp old.txt new.txt
+	local version
+	"$PP" report --raw "$KEPT" | grep -v '^Probe' >new.txt
+	for version in 1 2; do
+		"$PP" report "$TOP/tests/unit/test_profile/version-$version.json" \
+			>old.txt && cmp old.txt new.txt || return
+	done
+}
+
+# In every view pathprof's own cost is off the times, once; what was measured
+# can be had back.
+subtracted() {
+	local view
+	"$PP" export "$KEPT" >own.json && "$PP" export own.json >twice.json &&
+		cmp own.json twice.json &&
+		"$PP" export --raw own.json | cmp - "$KEPT" || return
+	python3 -IS - "$KEPT" own.json <<'END' || return
+import json, sys
+raw, own = (json.load(open(name)) for name in sys.argv[1:])
+kinds = {s["id"]: s["kind"] for s in raw["stages"]}
+for a, b in zip(raw["paths"], own["paths"], strict=True):
+    took = [x - y for x, y in zip(a["stage_ns"], b["stage_ns"])]
+    assert took == a["stage_probe_ns"] and any(took), a
+    for sum_of in "work", "wait":
+        off = sum(t for t, i in zip(took, a["stages"])
+                  if (kinds[i] == "wait") == (sum_of == "wait"))
+        assert a[sum_of + "_ns"] - b[sum_of + "_ns"] == off, (a, b)
+    assert b["p50_ns"] <= a["p50_ns"] and b["p99_ns"] < a["p99_ns"]
+END
+	for view in report "report -d" explain flame "export -f csv" \
+		"export -f folded" "export -f openmetrics" \
+		"export -f perfetto"; do
+		# shellcheck disable=SC2086 # words
+		"$PP" $view "$KEPT" >x.own && "$PP" $view --raw "$KEPT" \
+			>x.raw || return
+		cmp -s x.own x.raw && echo "$view: the same" && return 1
+		# shellcheck disable=SC2086 # words
+		"$PP" $view own.json | cmp - x.own || return
+	done
+	"$PP" diff --json --raw "$KEPT" own.json | cmp - <("$PP" diff --json \
+		--raw "$KEPT" "$KEPT") &&
+		"$PP" report "$KEPT" | grep -q "pathprof's own: subtracted" &&
+		"$PP" report --raw "$KEPT" | grep -q 'own: included'
+}
+
+# More of its own than there was time: nothing is left, and not less.
+never_negative() {
+	python3 -IS - "$KEPT" >more.json <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))
+for path in p["paths"]:
+    path["stage_probe_ns"] = [1 << 62] * len(path["stages"])
+print(json.dumps(p))
+END
+	"$PP" export more.json >zero.json && python3 -IS -c '
+import json
+for path in json.load(open("zero.json"))["paths"]:
+    assert not any(path["stage_ns"]) and not path["work_ns"], path
+    assert path["p50_ns"] >= 0' && "$PP" report -d more.json >shown &&
+		! grep -nE '.{81}' shown
+}
+
+# On a wide terminal the table has quantiles; nowhere else.
+wide() {
+	script -qc "stty cols 120; '$PP' report '$KEPT'" /dev/null >wide.txt &&
+		grep -q 'WAIT/PKT     P50     P99  PATH' wide.txt &&
+		script -qc "stty cols 80; '$PP' report '$KEPT'" /dev/null \
+			>narrow.txt && ! grep -q P99 narrow.txt &&
+		! tr -d '\r' <narrow.txt | grep -nE '.{81}'
 }
 
 # Added to itself, every count of a profile is twice what it was.
@@ -103,7 +170,8 @@ one, two = (json.load(open(name)) for name in sys.argv[1:])
 def counts(p):
     for path in p["paths"]:
         yield [path[k] for k in ("packets", "segments", "bytes", "work_ns",
-               "wait_ns")] + path["stage_ns"] + path["histogram"]
+               "wait_ns")] + path["stage_ns"] + path["stage_probe_ns"] + \
+              path["histogram"]
     yield [v for k, v in sorted(p["account"].items())]
 assert len(one["paths"]) == len(two["paths"]) > 5
 for a, b in zip(counts(one), counts(two), strict=True):
@@ -136,8 +204,7 @@ exported() {
 		"$PP" export -f $format "$KEPT" >x.$format || return
 	done
 	"$PP" flame "$KEPT" >x.svg || return
-	cmp x.json "$KEPT" || return
-	python3 -I - "$KEPT" <<'END'
+	python3 -I - x.json <<'END'
 import csv, json, sys, xml.dom.minidom
 p = json.load(open(sys.argv[1]))
 want = sum(sum(path["stage_ns"]) for path in p["paths"])
@@ -149,6 +216,9 @@ assert sum(path["packets"] for path in p["paths"]) == sum(
     float(line.rsplit(" ", 1)[1]) for line in lines
     if line.startswith("pathprof_packets_total"))
 assert json.load(open("x.perfetto"))["traceEvents"]
+assert sum(path["p99_ns"] for path in p["paths"]) > 0
+gauges = [line for line in lines if 'quantile="0.99"' in line]
+assert len(gauges) == len(p["paths"])
 assert len(xml.dom.minidom.parse("x.svg").getElementsByTagName("rect")) > 20
 END
 }
@@ -203,7 +273,7 @@ separated() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..26"
+echo "1..30"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "no such file" refuses none.json 'No such file'
@@ -214,9 +284,9 @@ echo '{"format": "perf"}' >foreign.json
 check "another program's file" refuses foreign.json 'not a pathprof profile'
 echo '[1, 2]' >list.json
 check "JSON that is no object" refuses list.json 'not a pathprof profile'
-check "a future version" damaged 's/^ "version": 2/ "version": 99/' \
+check "a future version" damaged 's/^ "version": 3/ "version": 99/' \
 	'newer pathprof \(format version 99'
-check "no version" damaged 's/^ "version": 2/ "versiom": 1/' 'no format version'
+check "no version" damaged 's/^ "version": 3/ "versiom": 1/' 'no format version'
 check "a negative count" damaged '0,/"packets": /s//&-/' '"packets" is out'
 # shellcheck disable=SC2016 # $ is sed's
 check "an unknown stage" damaged '/"stages": \[$/,$s/^    3,/    63,/' \
@@ -226,7 +296,12 @@ check "a missing account" damaged 's/"account"/"count"/' '"account" is missing'
 check "sample 0" damaged 's/"sample": 1/"sample": 0/' '"sample" is 0'
 check "an endless name" damaged \
 	"s/\"release\": \"/&$(printf 'x%.0s' {1..200})/" '"release" is not'
-check "a file of version 1" older
+check "files of older versions" older
+check "its own cost is taken off, once, in every view" subtracted
+check "and never more than there is" never_negative
+check "quantiles on a wide terminal" wide
+check "a probe cost that is no number" damaged \
+	's/"head_ns": 92/"head_ns": -92/' '"head_ns" is out'
 check "profiles add up" merged
 check "not if packets weigh differently" merge_refused
 check "a difference to itself is none" diffed

@@ -22,7 +22,9 @@
 #include <bpf/libbpf.h>
 #include "attach.h"
 #include "collect.h"
+#include "dispatch.h"
 #include "hooks.h"
+#include "probe.h"
 #include "windows.h"
 #include "pathprof.skel.h"
 
@@ -39,6 +41,7 @@ struct session {
 	uint64_t start_ns, stop_ns;
 	char started[40];
 	bool stopped;
+	struct profile_probe probe;
 	struct windows *windows;	/* NULL: attached all the time */
 	uint64_t nwindows, open_ns;
 };
@@ -314,7 +317,7 @@ static void run_program(const struct bpf_program *prog)
 #define WINDOW_NS	5000000	/* open; a packet takes microseconds */
 #define DRAIN_NS	1000000
 #define DRAINS		3
-#define HOOKS_A_PACKET	8	/* their cost, dispatch included: an estimate */
+#define HOOKS_A_PACKET	8	/* an estimate */
 
 static void pause_ns(uint64_t ns)
 {
@@ -352,7 +355,13 @@ static uint64_t run_window(void *arg)
 	}
 	free(p);
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
-	       packets * HOOKS_A_PACKET * s->skel->bss->probe_ns;
+	       packets * HOOKS_A_PACKET *
+	       (s->probe.event + s->probe.head + s->probe.tail);
+}
+
+static uint64_t grown(uint64_t before, uint64_t after)
+{
+	return after > before ? after - before : 0;
 }
 
 static int load(struct session *s, char *err, size_t len)
@@ -386,15 +395,34 @@ static int load(struct session *s, char *err, size_t len)
 	return 0;
 }
 
+/* Attach, and measure what that costs; how many hooks there are. */
+static int attach_measured(struct session *s)
+{
+	uint64_t events = dispatch__events(), function = dispatch__function();
+	const struct probe_costs *costs = &s->skel->bss->probe;
+	int attached;
+	size_t i;
+
+	run_program(s->skel->progs.calibrate);
+	attached = attach_all(s);
+	s->probe = (struct profile_probe) {
+		.head = costs->head, .tail = costs->tail,
+		.claim = costs->claim, .clock = costs->clock,
+		.event = grown(events, dispatch__events()) / DISPATCH_EVENTS,
+	};
+	for (i = 0; i < s->nhooks; i++)
+		if (s->links[i] && !strcmp(s->hooks[i].name, DISPATCH_FUNCTION))
+			s->probe.function = grown(function,
+						  dispatch__function());
+	return attached;
+}
+
 static int begin(struct session *s, char *err, size_t len)
 {
 	time_t now = time(NULL);
 	struct tm tm;
-	int attached;
 
-	run_program(s->skel->progs.calibrate);
-	attached = attach_all(s);
-	if (!attached) {
+	if (!attach_measured(s)) {
 		snprintf(err, len, "no hook could be attached on this kernel; "
 			 "`pathprof list` shows why");
 		return 3;
@@ -522,7 +550,9 @@ int session__read(struct session *s, struct profile *p)
 
 	read_misses(s);
 	describe_system(s, p);
-	p->probe_ns = s->skel->bss->probe_ns;
+	p->probe = s->probe;
+	p->probe_ns = s->probe.head + s->probe.tail;
+	p->probe_known = p->probe_ns;
 	p->sample = in_windows(s) ? 1 : s->config.sample;
 	p->budget_ppm = in_windows(s) ? s->config.budget * 10000 + 0.5 : 0;
 	p->port = s->config.port;
@@ -539,6 +569,7 @@ int session__read(struct session *s, struct profile *p)
 		rc = sums__flights(&s->sums, p);
 	else if (!rc)
 		p->in_flight = s->skel->bss->flights_active;
+	probe__fill(p);
 	return rc;
 }
 

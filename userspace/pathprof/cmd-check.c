@@ -126,6 +126,9 @@ static const char *unlike(const struct profile *a, const struct profile *b)
 		return "sampled in another way";
 	if (a->port != b->port || strcmp(a->addr, b->addr))
 		return "recorded with another filter";
+	if (a->subtracted != b->subtracted)
+		return "of an older pathprof, whose own cost is not known; "
+		       "--raw compares times as measured";
 	if (strcmp(a->machine, b->machine))
 		return "from another kind of machine";
 	return NULL;
@@ -264,7 +267,7 @@ static void release(struct check *c, size_t read)
 int cmd_check(const struct command *self, int argc, char **argv)
 {
 	double tolerance = 1;
-	bool json = false, all = false;
+	bool json = false, all = false, raw = false;
 	const char *metric = NULL;
 	const struct option_def options[] = {
 		{ 0, "tolerance", OPT_PERCENT, &tolerance, 0, 1000, "PCT",
@@ -274,6 +277,7 @@ int cmd_check(const struct command *self, int argc, char **argv)
 		{ 0, "all", OPT_FLAG, &all, 0, 0, NULL,
 		  "print what is within its bounds, too" },
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		RAW_OPTION(&raw),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), files, rc;
@@ -298,8 +302,8 @@ int cmd_check(const struct command *self, int argc, char **argv)
 	c->tolerance = tolerance / 100;
 	c->nbases = files - 1;
 	for (i = 0; i < files; i++) {
-		if (profile__read(i < files - 1 ? &c->bases[i] : &c->new,
-				  argv[at + i], err, sizeof(err))) {
+		if (profile__view(i < files - 1 ? &c->bases[i] : &c->new,
+				  argv[at + i], raw, err, sizeof(err))) {
 			complain("check: %s", err);
 			release(c, i);
 			return EXIT_CANNOT_TELL;

@@ -175,9 +175,10 @@ static int compare(const struct profile *p, bool json, size_t limit)
 int cmd_diff(const struct command *self, int argc, char **argv)
 {
 	unsigned int limit = 0;
-	bool json = false;
+	bool json = false, raw = false;
 	const struct option_def options[] = {
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		RAW_OPTION(&raw),
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
 		  "show only the N greatest changes" },
 		{ 0 }
@@ -193,11 +194,11 @@ int cmd_diff(const struct command *self, int argc, char **argv)
 			 "and the new one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p[0], argv[at], err, sizeof(err))) {
+	if (profile__view(&p[0], argv[at], raw, err, sizeof(err))) {
 		complain("diff: %s", err);
 		return EXIT_FAILED;
 	}
-	if (profile__read(&p[1], argv[at + 1], err, sizeof(err))) {
+	if (profile__view(&p[1], argv[at + 1], raw, err, sizeof(err))) {
 		complain("diff: %s", err);
 		profile__free(&p[0]);
 		return EXIT_FAILED;

@@ -54,12 +54,14 @@ static json_t *branch_json(const struct branch *b)
 
 	for (i = 0; i < WAYS; i++)
 		json_array_append_new(ways, json_pack(
-			"{s:s s:I s:I s:I s:I s:I}", "way", b->ways[i],
+			"{s:s s:I s:I s:I s:I s:I s:f s:f}", "way", b->ways[i],
 			"packets", (json_int_t)b->sum[i].packets,
 			"segments", (json_int_t)b->sum[i].segments,
 			"bytes", (json_int_t)b->sum[i].bytes,
 			"work_ns", (json_int_t)b->sum[i].work_ns,
-			"wait_ns", (json_int_t)b->sum[i].wait_ns));
+			"wait_ns", (json_int_t)b->sum[i].wait_ns,
+			"p50_ns", path__quantile(&b->sum[i], 0.5),
+			"p99_ns", path__quantile(&b->sum[i], 0.99)));
 	for (i = 0; i < b->nfacts; i++)
 		json_array_append_new(facts, json_pack(
 			"{s:s s:s s:[I I]}", "fact",
@@ -89,9 +91,10 @@ static int print_json(const struct branch *b, size_t n)
 
 int cmd_explain(const struct command *self, int argc, char **argv)
 {
-	bool json = false;
+	bool json = false, raw = false;
 	const struct option_def options[] = {
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
+		RAW_OPTION(&raw),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc = EXIT_GOOD;
@@ -106,7 +109,7 @@ int cmd_explain(const struct command *self, int argc, char **argv)
 		complain("explain: which profile file?  Name one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("explain: %s", err);
 		return EXIT_FAILED;
 	}

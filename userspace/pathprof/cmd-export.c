@@ -8,6 +8,7 @@
 #include <string.h>
 #include "pathprof-tool.h"
 #include "render.h"
+#include "stats.h"
 
 /* The words of a path as one field: nothing that a format gives meaning to. */
 static const char *field(const struct profile *p,
@@ -43,17 +44,21 @@ static void export_csv(const struct profile *p)
 	const struct path_value *v;
 	size_t i, j;
 
-	printf("path,kind,position,stage,wait,packets,segments,bytes,ns\n");
+	printf("path,kind,position,stage,wait,packets,segments,bytes,ns,"
+	       "probe_ns,path_p50_ns,path_p99_ns\n");
 	for (i = 0; i < p->npaths; i++) {
 		v = &p->paths[i].sum;
 		for (j = 0; j < p->paths[i].key.n; j++)
-			printf("%zu,%s,%zu,%s,%d,%llu,%llu,%llu,%llu\n", i,
+			printf("%zu,%s,%zu,%s,%d,%llu,%llu,%llu,%llu,%llu,"
+			       "%.0f,%.0f\n", i,
 			       field(p, &p->paths[i], words, sizeof(words)), j,
 			       stage_name(p, &p->paths[i], j, stage,
 					  sizeof(stage)),
 			       p->stages[p->paths[i].key.stages[j] & 63].kind
 			       == KIND_WAIT, v->packets, v->segments, v->bytes,
-			       v->stage_ns[j]);
+			       v->stage_ns[j],
+			       (unsigned long long)p->paths[i].probe_ns[j],
+			       path__quantile(v, 0.5), path__quantile(v, 0.99));
 	}
 }
 
@@ -77,42 +82,53 @@ static void export_folded(const struct profile *p)
 				       p->paths[i].sum.stage_ns[j]);
 }
 
-static void family(const char *name, const char *unit, const char *help)
+static void family(const char *name, const char *type, const char *unit,
+		   const char *help)
 {
-	printf("# TYPE pathprof_%s counter\n", name);
+	printf("# TYPE pathprof_%s %s\n", name, type);
 	if (*unit)
 		printf("# UNIT pathprof_%s %s\n", name, unit);
 	printf("# HELP pathprof_%s %s\n", name, help);
 }
 
+/* quantile: of a gauge; NULL for a counter. */
 static void metric(const struct profile *p, const char *name, size_t i,
-		   double value)
+		   const char *quantile, double value)
 {
 	char words[96];
 
-	printf("pathprof_%s_total{path=\"%zu\",kind=\"%s\",direction=\"%s\","
-	       "end=\"%s\"} %.17g\n", name, i,
+	printf("pathprof_%s%s{path=\"%zu\",kind=\"%s\",direction=\"%s\","
+	       "end=\"%s\"%s%s%s} %.17g\n", name, quantile ? "" : "_total", i,
 	       field(p, &p->paths[i], words, sizeof(words)),
 	       dir_name(p->paths[i].key.dir), end_name(p->paths[i].key.end),
-	       value);
+	       quantile ? ",quantile=\"" : "", quantile ? quantile : "",
+	       quantile ? "\"" : "", value);
 }
 
 static void export_openmetrics(const struct profile *p)
 {
 	size_t i;
 
-	family("packets", "", "Sampled packets of this path.");
+	family("packets", "counter", "", "Sampled packets of this path.");
 	for (i = 0; i < p->npaths; i++)
-		metric(p, "packets", i, p->paths[i].sum.packets);
-	family("bytes", "", "Their payload.");
+		metric(p, "packets", i, NULL, p->paths[i].sum.packets);
+	family("bytes", "counter", "", "Their payload.");
 	for (i = 0; i < p->npaths; i++)
-		metric(p, "bytes", i, p->paths[i].sum.bytes);
-	family("work_seconds", "seconds", "Time of work on them.");
+		metric(p, "bytes", i, NULL, p->paths[i].sum.bytes);
+	family("work_seconds", "counter", "seconds", "Time of work on them.");
 	for (i = 0; i < p->npaths; i++)
-		metric(p, "work_seconds", i, p->paths[i].sum.work_ns / 1e9);
-	family("wait_seconds", "seconds", "Time they lay in queues.");
+		metric(p, "work_seconds", i, NULL, p->paths[i].sum.work_ns / 1e9);
+	family("wait_seconds", "counter", "seconds", "Time they lay in queues.");
 	for (i = 0; i < p->npaths; i++)
-		metric(p, "wait_seconds", i, p->paths[i].sum.wait_ns / 1e9);
+		metric(p, "wait_seconds", i, NULL, p->paths[i].sum.wait_ns / 1e9);
+	family("work_per_packet_seconds", "gauge", "seconds",
+	       "Quantiles of the work on one packet, estimated.");
+	for (i = 0; i < p->npaths; i++) {
+		metric(p, "work_per_packet_seconds", i, "0.5",
+		       path__quantile(&p->paths[i].sum, 0.5) / 1e9);
+		metric(p, "work_per_packet_seconds", i, "0.99",
+		       path__quantile(&p->paths[i].sum, 0.99) / 1e9);
+	}
 	printf("# EOF\n");
 }
 
@@ -181,9 +197,11 @@ static int export(const struct profile *p, const char *format)
 int cmd_export(const struct command *self, int argc, char **argv)
 {
 	const char *format = "json";
+	bool raw = false;
 	const struct option_def options[] = {
 		{ 'f', "format", OPT_TEXT, &format, 0, 0, "FORMAT",
 		  "json, csv, folded, openmetrics, perfetto" },
+		RAW_OPTION(&raw),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;
@@ -204,7 +222,7 @@ int cmd_export(const struct command *self, int argc, char **argv)
 		complain("export: which profile file?  Name one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("export: %s", err);
 		return EXIT_FAILED;
 	}

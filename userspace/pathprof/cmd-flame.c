@@ -188,7 +188,8 @@ static void draw(const struct profile *p, const size_t *order)
 
 int cmd_flame(const struct command *self, int argc, char **argv)
 {
-	const struct option_def options[] = { { 0 } };
+	bool raw = false;
+	const struct option_def options[] = { RAW_OPTION(&raw), { 0 } };
 	int at = options__read(self, options, argc, argv), rc = EXIT_GOOD;
 	struct profile p;
 	char err[512];
@@ -200,7 +201,7 @@ int cmd_flame(const struct command *self, int argc, char **argv)
 		complain("flame: which profile file?  Name one");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("flame: %s", err);
 		return EXIT_FAILED;
 	}

@@ -9,13 +9,14 @@
 
 int cmd_report(const struct command *self, int argc, char **argv)
 {
-	bool json = false, detail = false;
+	bool json = false, detail = false, raw = false;
 	unsigned int limit = 0;
 	const struct option_def options[] = {
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL,
 		  "print the profile as JSON" },
 		{ 'd', "detail", OPT_FLAG, &detail, 0, 0, NULL,
 		  "cost of each stage, and a histogram per path" },
+		RAW_OPTION(&raw),
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
 		  "show only the N costliest paths" },
 		{ 0 }
@@ -33,7 +34,7 @@ int cmd_report(const struct command *self, int argc, char **argv)
 			 "which FILE?");
 		return EXIT_USAGE;
 	}
-	if (profile__read(&p, argv[at], err, sizeof(err))) {
+	if (profile__view(&p, argv[at], raw, err, sizeof(err))) {
 		complain("%s", err);
 		return EXIT_FAILED;
 	}

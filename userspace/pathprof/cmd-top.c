@@ -15,7 +15,8 @@
 
 struct top {
 	struct session *session;
-	struct profile last;	/* cumulative, at the last frame */
+	struct profile last;	/* cumulative, at the last frame, raw */
+	bool raw;
 };
 
 static int read_interval(void *arg, struct profile *interval,
@@ -35,6 +36,10 @@ static int read_interval(void *arg, struct profile *interval,
 	/* total stays with the caller; what we keep is a copy. */
 	profile__free(&top->last);
 	rc = profile__diff(total, &(struct profile){}, &top->last);
+	if (!top->raw) {
+		profile__subtract(interval);
+		profile__subtract(total);
+	}
 	return rc;
 }
 
@@ -83,6 +88,7 @@ static int run_plain(struct top *top, double seconds, bool once,
 int cmd_top(const struct command *self, int argc, char **argv)
 {
 	struct choice choice = {};
+	struct top top = {};
 	bool once = false, batch = false;
 	unsigned int limit = 0;
 	double seconds = 2;
@@ -95,11 +101,11 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		  "print frames as plain text until interrupted" },
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
 		  "show only the N costliest paths (plain text)" },
+		RAW_OPTION(&top.raw),
 		CHOICE_OPTIONS(&choice),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;
-	struct top top = {};
 	char err[512];
 
 	if (at < 0)

@@ -32,6 +32,11 @@ struct option_def {
 	const char *help;
 };
 
+/* Of all views of a profile. */
+#define RAW_OPTION(raw) \
+	{ 0, "raw", OPT_FLAG, raw, 0, 0, NULL, \
+	  "times as measured, with pathprof's own cost" }
+
 struct command {
 	const char *name;
 	const char *synopsis;

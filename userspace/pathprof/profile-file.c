@@ -14,6 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "profile.h"
+#include "stats.h"
+
+#define PROBE_COSTS(COST) \
+	COST(event) COST(function) COST(head) COST(tail) COST(claim) COST(clock)
 
 #define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
 
@@ -23,8 +27,9 @@ static const char *const hook_states[] = {
 
 /* ---- writing ---- */
 
-static json_t *numbers(const __u64 *v, size_t n)
+static json_t *numbers(const void *values, size_t n)
 {
+	const uint64_t *v = values;
 	json_t *a = json_array();
 	size_t i;
 
@@ -65,7 +70,7 @@ static json_t *path_json(const struct profile_path *p)
 		json_array_append_new(stages, json_integer(p->key.stages[i]));
 	while (hist && !v->hist[hist - 1])
 		hist--;
-	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o}",
+	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
 			 "direction", dir_name(p->key.dir),
 			 "family", p->key.family,
 			 "end", end_name(p->key.end),
@@ -79,7 +84,10 @@ static json_t *path_json(const struct profile_path *p)
 			 "work_ns", (json_int_t)v->work_ns,
 			 "wait_ns", (json_int_t)v->wait_ns,
 			 "stage_ns", numbers(v->stage_ns, p->key.n),
-			 "histogram", numbers(v->hist, hist));
+			 "stage_probe_ns", numbers(p->probe_ns, p->key.n),
+			 "histogram", numbers(v->hist, hist),
+			 "p50_ns", (json_int_t)path__quantile(v, 0.5),
+			 "p99_ns", (json_int_t)path__quantile(v, 0.99));
 }
 
 /* Names of the drop reasons that occur. */
@@ -138,6 +146,18 @@ static json_t *hooks_json(const struct profile *p)
 	return a;
 }
 
+static json_t *probe_json(const struct profile *p)
+{
+	json_t *o = json_pack("{s:b s:b}", "known", p->probe_known,
+			      "subtracted", p->subtracted);
+
+#define COST(name) \
+	json_object_set_new(o, #name "_ns", json_integer(p->probe.name));
+	PROBE_COSTS(COST)
+#undef COST
+	return o;
+}
+
 /* A command line may hold bytes that are not UTF-8; JSON may not. */
 static json_t *text_json(const char *text)
 {
@@ -181,7 +201,7 @@ static json_t *profile_json(const struct profile *p)
 		json_array_append_new(paths, path_json(&p->paths[i]));
 	return json_pack(
 		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
-		" s:I s:{s:i s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
+		" s:I s:o s:{s:i s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
 		" s:o}",
 		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
 		"tool", "name", "pathprof", "version", p->tool_version,
@@ -190,6 +210,7 @@ static json_t *profile_json(const struct profile *p)
 		"duration_ns", (json_int_t)p->duration_ns,
 		"open_ns", (json_int_t)p->open_ns,
 		"probe_ns", (json_int_t)p->probe_ns,
+		"probe", probe_json(p),
 		"config", "sample", (int)p->sample,
 		"budget_ppm", (int)p->budget_ppm, "port", (int)p->port,
 		"addr", p->addr,
@@ -294,6 +315,7 @@ struct reader {
 	char *err;
 	size_t len;
 	int version;		/* of the file */
+	bool subtracted;	/* pathprof's own cost is off its times */
 	bool bad;
 };
 
@@ -371,9 +393,10 @@ static const char *hook_state_name(unsigned int i)
 }
 
 static void get_numbers(struct reader *r, const json_t *o, const char *key,
-			__u64 *out, size_t max)
+			void *numbers, size_t max)
 {
 	const json_t *a = get_array(r, o, key, max), *v;
+	uint64_t *out = numbers;
 	size_t i;
 
 	for (i = 0; a && i < json_array_size(a); i++) {
@@ -432,6 +455,21 @@ static void read_words(struct reader *r, const json_t *o, const char *key,
 	}
 }
 
+/* Back to what was measured: times in memory begin as such. */
+static void add_probe(const struct profile *p, struct profile_path *path)
+{
+	struct path_value *v = &path->sum;
+	size_t i;
+
+	for (i = 0; i < path->key.n; i++) {
+		v->stage_ns[i] += path->probe_ns[i];
+		if (p->stages[path->key.stages[i]].kind == KIND_WAIT)
+			v->wait_ns += path->probe_ns[i];
+		else
+			v->work_ns += path->probe_ns[i];
+	}
+}
+
 static void read_path(struct reader *r, const json_t *o, struct profile *p)
 {
 	const json_t *stages = get_array(r, o, "stages", PATH_STAGES);
@@ -465,6 +503,10 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	v->wait_ns = get_number(r, o, "wait_ns", INT64_MAX);
 	get_numbers(r, o, "stage_ns", v->stage_ns, k->n);
 	get_numbers(r, o, "histogram", v->hist, HIST_BUCKETS);
+	if (r->version > 2)
+		get_numbers(r, o, "stage_probe_ns", path.probe_ns, k->n);
+	if (r->subtracted)
+		add_probe(p, &path);
 	if (r->bad)
 		return;
 	to = profile__path(p, k);
@@ -472,6 +514,19 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 		refuse(r, "does not fit into memory", "paths");
 	else
 		*to = path;
+}
+
+static void read_probe(struct reader *r, const json_t *root,
+		       struct profile *p)
+{
+	const json_t *o = get_object(r, root, "probe");
+
+	p->probe_known = json_is_true(json_object_get(o, "known"));
+	r->subtracted = json_is_true(json_object_get(o, "subtracted"));
+#define COST(name) \
+	p->probe.name = get_number(r, o, #name "_ns", INT64_MAX);
+	PROBE_COSTS(COST)
+#undef COST
 }
 
 static void read_reasons(struct reader *r, const json_t *root,
@@ -528,6 +583,8 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	get_text(r, root, "started", p->started, sizeof(p->started));
 	p->duration_ns = get_number(r, root, "duration_ns", INT64_MAX);
 	p->probe_ns = get_number(r, root, "probe_ns", INT64_MAX);
+	if (r->version > 2)
+		read_probe(r, root, p);
 	p->open_ns = r->version > 1 ?
 		     get_number(r, root, "open_ns", INT64_MAX) :
 		     p->duration_ns;

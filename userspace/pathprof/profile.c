@@ -229,6 +229,51 @@ void profile__totals(const struct profile *p, struct profile_totals *t)
 			 t->lost - p->in_flight;
 }
 
+/* Of one path; the parts of stages that wait are none of its work. */
+static void subtract_path(const struct profile *p, struct profile_path *path)
+{
+	struct path_value *v = &path->sum;
+	uint64_t own, *sum;
+	unsigned int i;
+
+	for (i = 0; i < path->key.n && i < PATH_STAGES; i++) {
+		sum = p->stages[path->key.stages[i] &
+				(PATHPROF_STAGE_MAX - 1)].kind == KIND_WAIT ?
+		      (uint64_t *)&v->wait_ns : (uint64_t *)&v->work_ns;
+		own = path->probe_ns[i];
+		if (own > v->stage_ns[i])
+			own = v->stage_ns[i];
+		if (own > *sum)
+			own = *sum;
+		v->stage_ns[i] -= own;
+		*sum -= own;
+		path->probe_ns[i] = own;
+		if (sum == (uint64_t *)&v->work_ns)
+			v->probe_ns += own;
+	}
+}
+
+void profile__subtract(struct profile *p)
+{
+	size_t i;
+
+	if (!p->probe_known || p->subtracted)
+		return;
+	for (i = 0; i < p->npaths; i++)
+		subtract_path(p, &p->paths[i]);
+	p->subtracted = true;
+}
+
+int profile__view(struct profile *p, const char *path, bool raw, char *err,
+		  size_t len)
+{
+	int rc = profile__read(p, path, err, len);
+
+	if (!rc && !raw)
+		profile__subtract(p);
+	return rc;
+}
+
 static void subtract(uint64_t *to, const uint64_t *from, size_t n)
 {
 	while (n--)
@@ -254,11 +299,12 @@ int profile__diff(const struct profile *new, const struct profile *old,
 		path = profile__path(out, &new->paths[i].key);
 		if (!path)
 			return -ENOMEM;
-		path->sum = new->paths[i].sum;
-		if (before)
-			subtract((uint64_t *)&path->sum,
-				 (const uint64_t *)&before->sum,
-				 sizeof(path->sum) / sizeof(uint64_t));
+		*path = new->paths[i];
+		if (!before)
+			continue;
+		subtract((uint64_t *)&path->sum, (const uint64_t *)&before->sum,
+			 sizeof(path->sum) / sizeof(uint64_t));
+		subtract(path->probe_ns, before->probe_ns, PATH_STAGES);
 	}
 	subtract(out->ends, old->ends, PATHPROF_END_MAX);
 	subtract(out->counters, old->counters, PATHPROF_COUNTER_MAX);
@@ -326,6 +372,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 		add((uint64_t *)&path->sum,
 		    (const uint64_t *)&from->paths[i].sum,
 		    sizeof(path->sum) / sizeof(uint64_t));
+		add(path->probe_ns, from->paths[i].probe_ns, PATH_STAGES);
 	}
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
@@ -333,6 +380,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	raise(&to->duration_ns, from->duration_ns);
 	raise(&to->open_ns, from->open_ns);
 	raise(&to->probe_ns, from->probe_ns);
+	/* Of a part it is not enough. */
+	to->probe_known &= from->probe_known;
 	for (i = 0; i < to->nhooks; i++)
 		for (j = 0; j < from->nhooks; j++)
 			if (!strcmp(to->hooks[i].name, from->hooks[j].name) &&

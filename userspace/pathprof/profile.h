@@ -13,7 +13,7 @@
 #include "pathprof.h"
 
 #define PROFILE_FORMAT	"pathprof-profile"
-#define PROFILE_VERSION	2
+#define PROFILE_VERSION	3
 #define PROFILE_HOOKS	80
 #define PROFILE_REASONS	192	/* enum skb_drop_reason grows slowly */
 
@@ -41,6 +41,14 @@ struct profile_hook {
 struct profile_path {
 	struct path_key key;
 	struct path_value sum;
+	uint64_t probe_ns[PATH_STAGES];	/* of stage_ns, pathprof's own */
+};
+
+/* What pathprof's own work takes, measured before the recording; ns. */
+struct profile_probe {
+	uint64_t event;		/* to a tracepoint's program and back */
+	uint64_t function;	/* to that of a function; 0: none attached */
+	uint64_t head, tail, claim, clock;	/* struct probe_costs */
 };
 
 struct profile {
@@ -51,7 +59,10 @@ struct profile {
 	char *command;		/* as typed, blanks between words; or NULL */
 	int command_status;
 	uint64_t duration_ns;
-	uint64_t probe_ns;	/* cost of one followed stage; 0: not known */
+	uint64_t probe_ns;	/* program of one followed stage; 0: not known */
+	struct profile_probe probe;
+	bool probe_known;	/* the paths' probe_ns are filled in */
+	bool subtracted;	/* they are off the times */
 	uint64_t open_ns;	/* of duration_ns, in which packets were chosen */
 	uint32_t sample;
 	uint32_t budget_ppm;	/* CPU share allowed to windows; 0: none */
@@ -100,6 +111,11 @@ struct profile_path *profile__path(struct profile *p,
 /* Time by category of stage; PATHPROF_CATEGORY_MAX of them. */
 void profile__categories(const struct profile *p, uint64_t *ns);
 void profile__totals(const struct profile *p, struct profile_totals *t);
+/*
+ * Take pathprof's own cost off all times, never below zero: the one place that
+ * does it.  Nothing happens where it is not known.
+ */
+void profile__subtract(struct profile *p);
 /* new - old into out, which takes over nothing of either. */
 int profile__diff(const struct profile *new, const struct profile *old,
 		  struct profile *out);
@@ -117,6 +133,9 @@ int profile__merge(struct profile *to, const struct profile *from);
 int profile__write(const struct profile *p, const char *path,
 		   char *err, size_t len);
 int profile__read(struct profile *p, const char *path, char *err, size_t len);
+/* The same for a view: without pathprof's own cost, unless raw. */
+int profile__view(struct profile *p, const char *path, bool raw, char *err,
+		  size_t len);
 /* The same JSON on stdout. */
 int profile__print(const struct profile *p);
 /* Can path be written?  Creates nothing that stays. */

@@ -85,7 +85,7 @@ static void draw_paths(struct screen *s, const struct profile *p, int y)
 		s->first = p->npaths ? p->npaths - 1 : 0;
 	profile__totals(p, &t);
 	for (i = s->first; order && i < p->npaths && y < LINES - 1; i++) {
-		render__row(p, &t, &p->paths[order[i]], row, sizeof(row));
+		render__row(p, &t, &p->paths[order[i]], COLS, row, sizeof(row));
 		mvaddnstr(y++, 0, row, COLS);
 		if (s->stages && y < LINES - 1)
 			y = draw_stages(p, &p->paths[order[i]], y);
@@ -109,7 +109,7 @@ static void draw(struct screen *s, const struct profile *p,
 		attron(A_BOLD);
 	mvaddnstr(y++, 0, state, COLS);
 	attroff(A_BOLD);
-	draw_bar(y++, TABLE_HEADER);
+	draw_bar(y++, render__header(COLS));
 	draw_paths(s, p, y);
 	draw_bar(LINES - 1, "q quit  s sort  f freeze  p stages  "
 		 "c since start  arrows scroll");

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A profile as plain text of at most 80 columns: the head with the account,
- * one row per path, and its stages.
+ * A profile as plain text of at most 80 columns, or a terminal's width: the
+ * head with the account, one row per path, and its stages.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include "pathprof-tool.h"
 #include "render.h"
+#include "stats.h"
 
-#define WIDTH 79
+#define WIDTH	79
+#define WIDE	96	/* with two columns more */
 
 const char *human(double v, char out[8])
 {
@@ -126,21 +130,46 @@ void render__words(const struct profile *p, const struct profile_path *path,
 	}
 }
 
+unsigned int render__width(void)
+{
+	struct winsize w;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || w.ws_col < WIDE)
+		return WIDTH;
+	return w.ws_col;
+}
+
+const char *render__header(unsigned int width)
+{
+	return width < WIDE ?
+	       " COST%   PKT%  PACKETS SEG/PKT  BYTES  NS/PKT WAIT/PKT  PATH" :
+	       " COST%   PKT%  PACKETS SEG/PKT  BYTES  NS/PKT WAIT/PKT     P50"
+	       "     P99  PATH";
+}
+
 void render__row(const struct profile *p, const struct profile_totals *t,
-		 const struct profile_path *path, char *out, size_t size)
+		 const struct profile_path *path, unsigned int width,
+		 char *out, size_t size)
 {
 	const struct path_value *v = &path->sum;
-	char a[8], b[8], c[8], d[8], words[80];
+	char a[8], b[8], c[8], d[8], words[80], quantiles[24] = "";
 	double n = v->packets ? v->packets : 1;
 
 	render__words(p, path, words, sizeof(words));
-	snprintf(out, size, "%5.1f  %5.1f %8s %7.1f %6s %7s %8s  %s",
+	if (width >= WIDE)
+		snprintf(quantiles, sizeof(quantiles), " %7s %7s",
+			 human(path__quantile(v, 0.5), a),
+			 human(path__quantile(v, 0.99), b));
+	snprintf(out, size, "%5.1f  %5.1f %8s %7.1f %6s %7s %8s%s  %s",
 		 t->work_ns ? 100.0 * v->work_ns / t->work_ns : 0,
 		 t->packets ? 100.0 * v->packets / t->packets : 0,
 		 human(v->packets, a), v->segments / n, human(v->bytes, b),
-		 human(v->work_ns / n, c), human(v->wait_ns / n, d), words);
-	if (size > WIDTH + 1)
-		out[WIDTH] = 0;
+		 human(v->work_ns / n, c), human(v->wait_ns / n, d), quantiles,
+		 words);
+	if (width < WIDE)
+		width = WIDTH;
+	if (size > width)
+		out[width] = 0;
 }
 
 /* A line of words that wraps at WIDTH. */
@@ -183,9 +212,13 @@ static void print_detail(FILE *f, const struct profile *p,
 		s = &p->stages[path->key.stages[i] & 63];
 		fprintf(f, "       %-9s", printable(s->name, clean,
 						    sizeof(clean)));
-		fprintf(f, " %7s ns %-4s  %s\n", human(v->stage_ns[i] / n, a),
-			s->kind == KIND_WAIT ? "wait" : "",
-			printable(s->meaning, clean, sizeof(clean)));
+		fprintf(f, " %7s ns %-4s", human(v->stage_ns[i] / n, a),
+			s->kind == KIND_WAIT ? "wait" : "");
+		if (p->probe_known)
+			fprintf(f, " %s%4s", p->subtracted ? "-" : " ",
+				human(path->probe_ns[i] / n, b));
+		fprintf(f, "  %s\n", printable(s->meaning, clean,
+						sizeof(clean)));
 	}
 	for (i = 0; i < HIST_BUCKETS; i++)
 		if (v->hist[i] > top)
@@ -243,6 +276,33 @@ static void print_losses(FILE *f, const struct profile *p)
 			(unsigned long long)p->ends[END_EVICTED]);
 }
 
+/* What pathprof's own work is of all: off the times shown, or in them. */
+static void print_probe(FILE *f, const struct profile *p)
+{
+	char with[8], without[8];
+	struct profile_totals t;
+	uint64_t own = 0;
+	size_t i, at;
+
+	if (!p->probe_known) {
+		if (p->probe_ns)
+			fprintf(f, "Probe: each stage's time includes some "
+				"%llu ns of pathprof's own\n",
+				(unsigned long long)p->probe_ns);
+		return;
+	}
+	profile__totals(p, &t);
+	for (i = 0; i < p->npaths; i++)
+		for (at = 0; at < p->paths[i].key.n; at++)
+			if (p->stages[p->paths[i].key.stages[at] & 63].kind !=
+			    KIND_WAIT)
+				own += p->paths[i].probe_ns[at];
+	fprintf(f, "Probe: of %s ns work as measured %s are pathprof's own: %s\n",
+		human(t.work_ns + (p->subtracted ? own : 0), with),
+		human(own, without),
+		p->subtracted ? "subtracted" : "included (--raw)");
+}
+
 void render__head(FILE *f, const struct profile *p,
 		  const struct profile *total)
 {
@@ -275,9 +335,7 @@ void render__head(FILE *f, const struct profile *p,
 		fprintf(f, " %+lld ?", (long long)all.unaccounted);
 	fputc('\n', f);
 	print_losses(f, total);
-	if (p->probe_ns)
-		fprintf(f, "Probe: each stage's time includes some %llu ns of "
-			"pathprof's own\n", (unsigned long long)p->probe_ns);
+	print_probe(f, total);
 	if (t.data)
 		fprintf(f, "Header prediction: %llu of %llu received data "
 			"packets (%.1f %%)\n", (unsigned long long)t.fast_data,
@@ -314,6 +372,7 @@ void render__text(FILE *f, const struct profile *p,
 		  const struct render_options *options)
 {
 	size_t *order = render__order(p, options->sort), i, n = p->npaths;
+	unsigned int width = render__width();
 	struct profile_totals t;
 	char row[160];
 
@@ -326,9 +385,10 @@ void render__text(FILE *f, const struct profile *p,
 	}
 	if (options->limit && n > options->limit)
 		n = options->limit;
-	fprintf(f, "\n%s\n", TABLE_HEADER);
+	fprintf(f, "\n%s\n", render__header(width));
 	for (i = 0; i < n; i++) {
-		render__row(p, &t, &p->paths[order[i]], row, sizeof(row));
+		render__row(p, &t, &p->paths[order[i]], width, row,
+			    sizeof(row));
 		fprintf(f, "%s\n", row);
 		if (options->detail)
 			print_detail(f, p, &p->paths[order[i]]);
@@ -341,5 +401,8 @@ void render__text(FILE *f, const struct profile *p,
 	fprintf(f, "COST%%: share of all work time.  NS/PKT: mean work, "
 		"WAIT/PKT: mean time in\nqueues, in ns (K thousand, M "
 		"million).  Stages of a path are joined by \">\".\n");
+	if (width >= WIDE)
+		fprintf(f, "P50, P99: of the work of a packet, estimated from "
+			"powers of two.\n");
 	free(order);
 }

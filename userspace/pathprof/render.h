@@ -18,15 +18,18 @@ struct render_options {
 	bool detail;		/* cost per stage and histogram */
 };
 
-#define TABLE_HEADER \
-	" COST%   PKT%  PACKETS SEG/PKT  BYTES  NS/PKT WAIT/PKT  PATH"
+/* Columns of the terminal, or 79 where stdout is none. */
+unsigned int render__width(void);
+/* Wide enough, a table has quantiles, too. */
+const char *render__header(unsigned int width);
 
 const char *sort_name(enum sort_column column);
 /* Indices of paths in order; to be freed. */
 size_t *render__order(const struct profile *p, enum sort_column column);
-/* One row, without the stage list. */
+/* One row of width columns at most, without the stage list. */
 void render__row(const struct profile *p, const struct profile_totals *t,
-		 const struct profile_path *path, char *out, size_t size);
+		 const struct profile_path *path, unsigned int width,
+		 char *out, size_t size);
 /* Words such as "rx fast data". */
 void render__words(const struct profile *p, const struct profile_path *path,
 		   char *out, size_t size);

@@ -2,7 +2,8 @@
 /*
  * What can be computed from the sums of a path: quantiles and variance from
  * the log2 histogram, so within a bucket they are estimates; the mean is
- * exact.
+ * exact.  The histogram is of times as measured: what pathprof's own work has
+ * of the mean packet comes off what is found in it.
  */
 #include <math.h>
 #include "stats.h"
@@ -12,6 +13,11 @@
 static double bucket_low(unsigned int b)
 {
 	return b ? ldexp(1, b) : 0;
+}
+
+static double probe_mean(const struct path_value *v)
+{
+	return v->packets ? (double)v->probe_ns / v->packets : 0;
 }
 
 double path__quantile(const struct path_value *v, double q)
@@ -25,8 +31,8 @@ double path__quantile(const struct path_value *v, double q)
 		low = bucket_low(b);
 		/* As if spread evenly within the bucket. */
 		if (left <= v->hist[b])
-			return low + (ldexp(1, b + 1) - low) * left /
-			       v->hist[b];
+			return fmax(0, low + (ldexp(1, b + 1) - low) * left /
+				    v->hist[b] - probe_mean(v));
 		left -= v->hist[b];
 	}
 	return 0;
@@ -39,7 +45,7 @@ double path__mean(const struct path_value *v)
 
 double path__mean_variance(const struct path_value *v)
 {
-	double mean = path__mean(v), sum = 0, d, width;
+	double mean = path__mean(v) + probe_mean(v), sum = 0, d, width;
 	unsigned int b;
 
 	if (v->packets < 2)

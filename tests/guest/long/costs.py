@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What det_costs.sh recorded, judged: the stages of the profiles against the
+stopwatch's, with planted delays and without.
+
+usage: costs.py FOLDER
+"""
+import json
+import sys
+from pathlib import Path
+
+FOLDER = Path(sys.argv[1])
+#: Of a stage: direction, its name, that of the next one.
+STAGES = {"rx": ("rx", "netif", "estab"), "driver": ("tx", "driver", "sent"),
+          "copy": ("rx", "copy", "read")}
+RUNS = 4
+#: 5 % or 50 ns, whichever is more.
+SHARE, NS = 0.05, 50
+#: Of two recordings: 0.1 %, or what one timer interrupt more, of some 7,000
+#: instructions, is among the 4,000 packets of a stage.
+AGAIN_SHARE, AGAIN_NS = 0.001, 2
+
+
+def check(name, good, remark):
+    print(remark)
+    print("ok" if good else "not ok", name)
+
+
+def near(got, wanted):
+    return abs(got - wanted) <= max(SHARE * wanted, NS)
+
+
+def means(name):
+    """Mean ns of each stage of a profile, by direction, name and next name."""
+    profile = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    names = {stage["id"]: stage["name"] for stage in profile["stages"]}
+    sums = {}
+    for path in profile["paths"]:
+        stages = [names[i] for i in path["stages"]]
+        for at, pair in enumerate(zip(stages, stages[1:])):
+            total = sums.setdefault((path["direction"], *pair), [0, 0])
+            total[0] += path["stage_ns"][at]
+            total[1] += path["packets"]
+    return {stage: ns / packets for stage, (ns, packets) in sums.items()
+            if packets > 1000}
+
+
+def stopwatch(name):
+    """Mean ns of its stages, how many there were, and the load's time."""
+    load, *lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    rows = [line.split() for line in lines]
+    return ({stage: float(ns) for stage, _, ns in rows},
+            sum(int(count) for _, count, _ in rows), int(load.split()[0]))
+
+
+def main():
+    truth, count, load = stopwatch("watch0")
+    plain = int((FOLDER / "plain").read_text(encoding="utf-8").split()[0])
+    own = (load - plain) / (2 * count)
+    seen, raw = means("own0.json"), means("raw0.json")
+    for stage, key in STAGES.items():
+        there = truth[stage] - own
+        text = (f"{stage}: {there:.0f} ns by the stopwatch, {seen[key]:.0f} "
+                f"by pathprof, {raw[key]:.0f} as measured")
+        check(f"{stage}: pathprof's own cost is taken off",
+              near(seen[key], there), text)
+        check(f"{stage}: and shows where it is not", not near(raw[key], there),
+              text)
+    for run in range(1, RUNS):
+        there = stopwatch(f"watch{run}")[0]
+        found = means(f"own{run}.json")
+        for stage, key in STAGES.items():
+            planted = there[stage] - truth[stage]
+            got = found[key] - seen[key]
+            check(f"{stage}: about {round(planted, -3) / 1000:.0f} us are found",
+                  near(got, planted),
+                  f"planted {planted:.1f} ns, found {got:.1f}")
+    again = means("again-own.json")
+    for key, ns in sorted(seen.items()):
+        print(f"{' '.join(key)}: {ns:.1f} ns, again {again[key]:.1f}, "
+              f"{100 * (again[key] / ns - 1) if ns else 0:+.3f} %")
+    check("two recordings agree", len(seen) > 5 and all(
+        abs(again[key] - ns) <= max(AGAIN_SHARE * ns, AGAIN_NS)
+        for key, ns in seen.items()), f"{len(seen)} stages")
+
+
+if __name__ == "__main__":
+    main()

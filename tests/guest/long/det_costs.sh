@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# pathprof's times against a stopwatch's, in the deterministic guest: with its
+# own cost taken off they are those of the kernel without it.  Delays of 1, 5 and
+# 50 us are planted in three stages in turn; and what is recorded twice is the
+# same twice.
+. "$(dirname "$0")/../../lib.sh"
+plan 16
+
+stage_pathprof || exit
+cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/overhead-load" \
+	"$TMP/run" && cd "$TMP" || exit
+watch() { "$TMP/run/stopwatch" "$TMP/run/stopwatch.bpf.o" "$@"; }
+load=("$TMP/run/overhead-load" pingpong 127.0.0.1 lo 2000 1)
+record=("$PP" record --sample 1 --port 5001 -o)
+
+"${load[@]}" >warm-up
+"${load[@]}" >plain
+# The turns of a loop in each stage; a turn is 15 instructions.
+at=0
+for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
+	# shellcheck disable=SC2086 # words
+	{
+		watch watch $turns "${load[@]}" >watch$at
+		watch plant $turns "${record[@]}" $at.json -- "${load[@]}"
+		"$PP" export $at.json >own$at.json
+		"$PP" export --raw $at.json >raw$at.json
+	} >>log 2>&1
+	at=$((at + 1))
+done
+"${record[@]}" again.json -- "${load[@]}" >>log 2>&1
+"$PP" export again.json >again-own.json
+sed 's/^/# /' log
+
+python_cases "$TOP/tests/guest/long/costs.py" "$TMP"

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs a command while stopwatch.bpf.c keeps stages busy or times them, and
+ * prints name, count and mean ns of each timed stage behind what the command
+ * prints.
+ *
+ * usage: stopwatch OBJECT watch|plant RX DRIVER COPY COMMAND...
+ *   RX DRIVER COPY  turns of a loop to plant in each stage; 0: nothing there
+ */
+#include <err.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#define STAGES 3
+
+static const char *const names[STAGES] = { "rx", "driver", "copy" };
+
+struct watch {
+	unsigned long long count, ns, begin, skb;
+};
+
+static bool wanted(const struct bpf_program *prog, bool watch, char **rounds)
+{
+	static const char *const plants[STAGES] = {
+		"tcp_v4_rcv", "loopback_xmit", "simple_copy_to_iter",
+	};
+	int i;
+
+	for (i = 0; i < STAGES; i++)
+		if (!strcmp(bpf_program__name(prog), plants[i]))
+			return atoi(rounds[i]) > 0;
+	return watch;
+}
+
+static void print(const struct watch *w)
+{
+	int i;
+
+	for (i = 0; i < STAGES; i++)
+		if (w[i].count)
+			printf("%s %llu %.1f\n", names[i], w[i].count,
+			       (double)w[i].ns / w[i].count);
+}
+
+static int run(char **argv)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		execvp(argv[0], argv);
+		err(127, "%s", argv[0]);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		err(1, "%s", argv[0]);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct watch watches[STAGES];
+	struct bpf_program *prog;
+	struct bpf_object *obj;
+	struct bpf_map *map;
+	__u32 rounds[STAGES];
+	int i, status;
+	bool watch;
+
+	if (argc < 7)
+		errx(2, "usage: stopwatch OBJECT watch|plant RX DRIVER COPY "
+		     "COMMAND...");
+	watch = !strcmp(argv[2], "watch");
+	for (i = 0; i < STAGES; i++)
+		rounds[i] = atoi(argv[3 + i]);
+	obj = bpf_object__open_file(argv[1], NULL);
+	if (!obj)
+		err(1, "%s", argv[1]);
+	bpf_object__for_each_program(prog, obj)
+		bpf_program__set_autoload(prog, wanted(prog, watch, argv + 3));
+	map = bpf_object__find_map_by_name(obj, ".rodata");
+	if (!map || bpf_map__set_initial_value(map, rounds, sizeof(rounds)))
+		errx(1, "the object has other constants than these");
+	if (bpf_object__load(obj))
+		err(1, "load");
+	bpf_object__for_each_program(prog, obj)
+		if (bpf_program__autoload(prog) && !bpf_program__attach(prog))
+			err(1, "attach %s", bpf_program__name(prog));
+	status = run(argv + 6);
+	map = bpf_object__find_map_by_name(obj, ".bss");
+	if (!map || bpf_map__lookup_elem(map, &(int){ 0 }, sizeof(int),
+					 watches, sizeof(watches), 0))
+		err(1, "read");
+	print(watches);
+	return fflush(stdout) ? 1 : status;
+}

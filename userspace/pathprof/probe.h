@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What of the time of stages is pathprof's own. */
+#ifndef PATHPROF_PROBE_H
+#define PATHPROF_PROBE_H
+
+#include "profile.h"
+
+/* Fill probe_ns of all paths, from what was measured and is attached. */
+void probe__fill(struct profile *p);
+
+#endif
