@@ -34,8 +34,11 @@ static const struct kind {
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(*kinds))
-/* Three of each kind, one of each stage, the drops of two directions. */
-#define MOST (3 * NKINDS + 2 * PATHPROF_STAGE_MAX + 2)
+/*
+ * Three of each kind, one of each stage, the drops of two directions, and the
+ * unprofiled run.
+ */
+#define MOST (3 * NKINDS + 2 * PATHPROF_STAGE_MAX + 3)
 
 struct sum {
 	double packets, bytes, work_ns;
@@ -164,6 +167,9 @@ struct metric *metrics(const struct profile *p, size_t *n)
 	}
 	put_drops(&m, p, DIR_RX);
 	put_drops(&m, p, DIR_TX);
+	if (p->load_packets)
+		put(&m, METRIC_COST, (double)p->load_ns / p->load_packets,
+		    p->load_packets, 1, "load", "time");
 	*n = m - first;
 	return first;
 }

@@ -60,6 +60,16 @@ const char *end_name(unsigned int end)
 	return end < PATHPROF_END_MAX ? end_names[end] : NULL;
 }
 
+const char *hook_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+		[HOOK_ATTACHED] = "attached", [HOOK_PRESENT] = "present",
+		[HOOK_MISSING] = "missing", [HOOK_FAILED] = "failed",
+	};
+
+	return state < sizeof(names) / sizeof(*names) ? names[state] : NULL;
+}
+
 const char *flag_name(unsigned int bit)
 {
 	return bit < 32 ? flag_names[bit] : NULL;
@@ -377,6 +387,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
 	to->in_flight += from->in_flight;
+	to->load_ns += from->load_ns;
+	to->load_packets += from->load_packets;
 	raise(&to->duration_ns, from->duration_ns);
 	raise(&to->open_ns, from->open_ns);
 	raise(&to->probe_ns, from->probe_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A profile in memory: what one recording learned.  Commands and views work
- * on this; profile.c alone reads and writes it as a file.
+ * on this; profile-read.c and profile-write.c alone know it as a file.
  */
 #ifndef PATHPROF_PROFILE_H
 #define PATHPROF_PROFILE_H
@@ -51,6 +51,9 @@ struct profile_probe {
 	uint64_t head, tail, claim, clock;	/* struct probe_costs */
 };
 
+#define PROBE_COSTS(COST) \
+	COST(event) COST(function) COST(head) COST(tail) COST(claim) COST(clock)
+
 struct profile {
 	char tool_version[32];
 	char release[80];
@@ -66,6 +69,8 @@ struct profile {
 	uint64_t open_ns;	/* of duration_ns, in which packets were chosen */
 	uint32_t sample;
 	uint32_t budget_ppm;	/* CPU share allowed to windows; 0: none */
+	/* The same command's run without pathprof; 0: none was made. */
+	uint64_t load_ns, load_packets;
 	uint16_t port;
 	char addr[56];		/* ADDR/BITS; "" if not filtered */
 	uint64_t ends[PATHPROF_END_MAX];
@@ -100,6 +105,7 @@ const char *counter_meaning(unsigned int id);
 const char *category_name(unsigned int category);
 const char *dir_name(unsigned int dir);
 const char *kind_name(unsigned int kind);
+const char *hook_state_name(unsigned int state);
 bool counter_is_loss(unsigned int id);
 
 /* Fill the stage table of this build. */

@@ -1,315 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one reader and writer of profile files: versioned JSON, described in
- * Documentation/profile-format.rst.  The reader trusts nothing: whatever is
- * missing, of the wrong type or out of range refuses the file with the place
- * named.
+ * The one reader of profile files (Documentation/profile-format.rst).  It trusts
+ * nothing: whatever is missing, of the wrong type or out of range refuses the
+ * file with the place named.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "profile.h"
-#include "stats.h"
-
-#define PROBE_COSTS(COST) \
-	COST(event) COST(function) COST(head) COST(tail) COST(claim) COST(clock)
 
 #define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
-
-static const char *const hook_states[] = {
-	"attached", "present", "missing", "failed",
-};
-
-/* ---- writing ---- */
-
-static json_t *numbers(const void *values, size_t n)
-{
-	const uint64_t *v = values;
-	json_t *a = json_array();
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		json_array_append_new(a, json_integer(v[i]));
-	return a;
-}
-
-static json_t *flags_json(uint32_t flags)
-{
-	json_t *a = json_array();
-	unsigned int i;
-
-	for (i = 0; i < 32; i++)
-		if (flags >> i & 1 && flag_name(i))
-			json_array_append_new(a, json_string(flag_name(i)));
-	return a;
-}
-
-static json_t *facts_json(uint32_t facts)
-{
-	json_t *a = json_array();
-	unsigned int i;
-
-	for (i = 0; i < 32; i++)
-		if (facts >> i & 1 && fact_name(i))
-			json_array_append_new(a, json_string(fact_name(i)));
-	return a;
-}
-
-static json_t *path_json(const struct profile_path *p)
-{
-	const struct path_value *v = &p->sum;
-	json_t *stages = json_array();
-	size_t i, hist = HIST_BUCKETS;
-
-	for (i = 0; i < p->key.n && i < PATH_STAGES; i++)
-		json_array_append_new(stages, json_integer(p->key.stages[i]));
-	while (hist && !v->hist[hist - 1])
-		hist--;
-	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
-			 "direction", dir_name(p->key.dir),
-			 "family", p->key.family,
-			 "end", end_name(p->key.end),
-			 "reason", p->key.reason,
-			 "flags", flags_json(p->key.flags),
-			 "facts", facts_json(p->key.facts),
-			 "stages", stages,
-			 "packets", (json_int_t)v->packets,
-			 "segments", (json_int_t)v->segments,
-			 "bytes", (json_int_t)v->bytes,
-			 "work_ns", (json_int_t)v->work_ns,
-			 "wait_ns", (json_int_t)v->wait_ns,
-			 "stage_ns", numbers(v->stage_ns, p->key.n),
-			 "stage_probe_ns", numbers(p->probe_ns, p->key.n),
-			 "histogram", numbers(v->hist, hist),
-			 "p50_ns", (json_int_t)path__quantile(v, 0.5),
-			 "p99_ns", (json_int_t)path__quantile(v, 0.99));
-}
-
-/* Names of the drop reasons that occur. */
-static json_t *reasons_json(const struct profile *p)
-{
-	json_t *o = json_object();
-	unsigned int reason;
-	char number[16];
-	size_t i;
-
-	for (i = 0; i < p->npaths; i++) {
-		reason = p->paths[i].key.reason;
-		if (reason >= PROFILE_REASONS || !*p->reasons[reason])
-			continue;
-		snprintf(number, sizeof(number), "%u", reason);
-		json_object_set_new(o, number,
-				    json_string(p->reasons[reason]));
-	}
-	return o;
-}
-
-static json_t *stages_json(const struct profile *p)
-{
-	const struct profile_stage *s;
-	json_t *a = json_array();
-	size_t i;
-
-	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
-		s = &p->stages[i];
-		if (!s->known)
-			continue;
-		json_array_append_new(a, json_pack(
-			"{s:i s:s s:s s:s s:i s:s s:b s:s}",
-			"id", (int)i, "name", s->name,
-			"direction", dir_name(s->dir),
-			"kind", kind_name(s->kind), "order", s->order,
-			"hooks", s->hooks, "available", s->available,
-			"meaning", s->meaning));
-	}
-	return a;
-}
-
-static json_t *hooks_json(const struct profile *p)
-{
-	const struct profile_hook *h;
-	json_t *a = json_array();
-	size_t i;
-
-	for (i = 0; i < p->nhooks; i++) {
-		h = &p->hooks[i];
-		json_array_append_new(a, json_pack(
-			"{s:s s:s s:s s:I s:s}", "name", h->name,
-			"type", h->type, "state", hook_states[h->state],
-			"missed", (json_int_t)h->missed, "why", h->why));
-	}
-	return a;
-}
-
-static json_t *probe_json(const struct profile *p)
-{
-	json_t *o = json_pack("{s:b s:b}", "known", p->probe_known,
-			      "subtracted", p->subtracted);
-
-#define COST(name) \
-	json_object_set_new(o, #name "_ns", json_integer(p->probe.name));
-	PROBE_COSTS(COST)
-#undef COST
-	return o;
-}
-
-/* A command line may hold bytes that are not UTF-8; JSON may not. */
-static json_t *text_json(const char *text)
-{
-	json_t *j = text ? json_string(text) : json_null();
-	char *copy, *c;
-
-	if (j)
-		return j;
-	copy = strdup(text);
-	for (c = copy; c && *c; c++)
-		if (*c & 0x80)
-			*c = '?';
-	j = json_string(copy ? copy : "");
-	free(copy);
-	return j;
-}
-
-static json_t *profile_json(const struct profile *p)
-{
-	json_t *account = json_object(), *counters = json_object();
-	json_t *paths = json_array();
-	struct profile_totals t;
-	size_t i;
-
-	profile__totals(p, &t);
-	json_object_set_new(account, "sampled",
-			    json_integer(p->counters[CN_SAMPLED]));
-	for (i = 1; i < PATHPROF_END_MAX; i++)
-		if (end_name(i))
-			json_object_set_new(account, end_name(i),
-					    json_integer(p->ends[i]));
-	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
-		if (counter_name(i))
-			json_object_set_new(counter_is_loss(i) ? account :
-					    counters, counter_name(i),
-					    json_integer(p->counters[i]));
-	json_object_set_new(account, "in_flight", json_integer(p->in_flight));
-	json_object_set_new(account, "unaccounted",
-			    json_integer(t.unaccounted));
-	for (i = 0; i < p->npaths; i++)
-		json_array_append_new(paths, path_json(&p->paths[i]));
-	return json_pack(
-		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
-		" s:I s:o s:{s:i s:i s:i s:s} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
-		" s:o}",
-		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
-		"tool", "name", "pathprof", "version", p->tool_version,
-		"kernel", "release", p->release, "machine", p->machine,
-		"clock", "bpf_ktime_get_ns", "started", p->started,
-		"duration_ns", (json_int_t)p->duration_ns,
-		"open_ns", (json_int_t)p->open_ns,
-		"probe_ns", (json_int_t)p->probe_ns,
-		"probe", probe_json(p),
-		"config", "sample", (int)p->sample,
-		"budget_ppm", (int)p->budget_ppm, "port", (int)p->port,
-		"addr", p->addr,
-		"command", text_json(p->command),
-		"command_status", p->command_status,
-		"prediction", "data", (json_int_t)t.data,
-		"fast_data", (json_int_t)t.fast_data,
-		"account", account, "counters", counters,
-		"hooks", hooks_json(p), "stages", stages_json(p),
-		"reasons", reasons_json(p), "paths", paths);
-}
-
-int profile__print(const struct profile *p)
-{
-	json_t *root = profile_json(p);
-	int rc;
-
-	if (!root)
-		return -ENOMEM;
-	rc = json_dumpf(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
-	return rc ? -EIO : 0;
-}
-
-static int temp_name(const char *path, char *temp, size_t size)
-{
-	if (snprintf(temp, size, "%s.XXXXXX", path) >= (int)size)
-		return -ENAMETOOLONG;
-	return 0;
-}
-
-static int complain(char *err, size_t len, int rc, const char *path)
-{
-	snprintf(err, len, "cannot write %s: %s", path, strerror(-rc));
-	return rc;
-}
-
-int profile__try_path(const char *path, char *err, size_t len)
-{
-	char temp[4096];
-	struct stat st;
-	int fd;
-
-	if (!*path)
-		return complain(err, len, -ENOENT, "a file without a name");
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return complain(err, len, S_ISDIR(st.st_mode) ? -EISDIR :
-				-EINVAL, path);
-	if (temp_name(path, temp, sizeof(temp)))
-		return complain(err, len, -ENAMETOOLONG, path);
-	fd = mkstemp(temp);
-	if (fd < 0)
-		return complain(err, len, -errno, path);
-	close(fd);
-	unlink(temp);
-	return 0;
-}
-
-int profile__write(const struct profile *p, const char *path,
-		   char *err, size_t len)
-{
-	json_t *root = profile_json(p);
-	char temp[4096];
-	mode_t mask;
-	int fd, rc = 0;
-	FILE *f;
-
-	if (!root)
-		return complain(err, len, -ENOMEM, path);
-	if (temp_name(path, temp, sizeof(temp))) {
-		json_decref(root);
-		return complain(err, len, -ENAMETOOLONG, path);
-	}
-	fd = mkstemp(temp);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f) {
-		rc = -errno;
-		json_decref(root);
-		return complain(err, len, rc, path);
-	}
-	mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
-	errno = 0;
-	if (json_dumpf(root, f, JSON_INDENT(1)) || putc('\n', f) == EOF ||
-	    fflush(f) || fsync(fd))
-		rc = errno ? -errno : -EIO;
-	if (fclose(f) && !rc)
-		rc = -errno;
-	if (!rc && rename(temp, path))
-		rc = -errno;
-	if (rc)
-		unlink(temp);
-	json_decref(root);
-	return rc ? complain(err, len, rc, path) : 0;
-}
-
-/* ---- reading ---- */
 
 struct reader {
 	char *err;
@@ -385,11 +88,6 @@ static unsigned int get_word(struct reader *r, const json_t *o,
 			return i;
 	refuse(r, "is not a known word", key);
 	return 0;
-}
-
-static const char *hook_state_name(unsigned int i)
-{
-	return i < 4 ? hook_states[i] : NULL;
 }
 
 static void get_numbers(struct reader *r, const json_t *o, const char *key,
@@ -599,6 +297,11 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 		p->command = strdup(json_string_value(command));
 	else if (!json_is_null(command))
 		refuse(r, "is no text", "command");
+	if (json_object_get(root, "load")) {
+		o = get_object(r, root, "load");
+		p->load_ns = get_number(r, o, "ns", INT64_MAX);
+		p->load_packets = get_number(r, o, "packets", INT64_MAX);
+	}
 	read_account(r, root, p);
 	read_reasons(r, root, p);
 	/* The file's own stage table counts, not the one of this build. */
