@@ -59,6 +59,8 @@ TRACE(tcp_rcv_space_adjust, struct sock *sk)
 /* Ends of either direction. */
 FENTRY(kfree_skb_partial, struct sk_buff *skb)
 { packet_end(RX(skb), ST_RX_COALESCED, END_COALESCED, 0); return 0; }
+FENTRY(skb_consume_udp, struct sock *sk, struct sk_buff *skb)
+{ udp_read(skb); return 0; }
 TRACE(consume_skb, struct sk_buff *skb)
 { packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); return 0; }
 TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)

@@ -74,7 +74,7 @@ STAGE(26, RX_USED, "used", RX, 175, END, OTHER, \
       "tcp_rcv_established tcp_rcv_state_process softirq_exit", \
       "used up by TCP, as a pure ACK is") \
 STAGE(21, RX_FREE, "free", RX, 180, END, OTHER, \
-      "consume_skb", \
+      "consume_skb skb_consume_udp", \
       "packet freed after use") \
 STAGE(22, RX_COALESCED, "joined", RX, 180, END, OTHER, "kfree_skb_partial", \
       "data joined to the packet queued before") \

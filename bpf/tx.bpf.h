@@ -379,4 +379,15 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 	return 1;
 }
 
+/*
+ * The reader of a datagram is done with it.  Who only peeked holds one
+ * reference of several.  From 6.18 on no tracepoint tells that the reader
+ * freed it (skb_attempt_defer_free()).
+ */
+static __always_inline void udp_read(struct sk_buff *skb)
+{
+	if (skb->users.refs.counter == 1)
+		packet_end(address(skb), ST_RX_FREE, END_CONSUMED, 0);
+}
+
 #endif

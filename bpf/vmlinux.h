@@ -93,6 +93,10 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+typedef struct {
+	atomic_t refs;
+} refcount_t;
+
 struct sk_buff;
 
 struct sk_buff_head {
@@ -182,6 +186,7 @@ struct sk_buff {
 	unsigned char *head;
 	unsigned char *data;
 	unsigned int truesize;
+	refcount_t users;
 	u64 skb_mstamp_ns;
 };
 

@@ -174,7 +174,7 @@ says "the newest of each series" 0 "6.1.0-10-amd64
 says "what has no modules is shown on request" 0 \
 	"*7.0.13+deb13-amd64 *7.0.13-1 *no modules*" list --all --long
 holds "three lists, one renewal" renewed 1
-touch -d '25 hours ago' "$packaged/.apt/renewed"
+touch -d '25 hours ago' "$packaged/.apt/offered"
 says "a day later" 0 "*" list
 holds "the lists are renewed" renewed 2
 says "on request, too" 0 "*" --refresh list

@@ -237,6 +237,8 @@ static bool wanted(const struct session *s, size_t i)
 		return false;
 	if (is_event(hook))
 		return true;
+	if (!strcmp(hook->name, "skb_consume_udp"))
+		return s->config.udp && !in_windows(s);
 	if (!strcmp(hook->name, "sk_filter_trim_cap") && s->config.udp)
 		return !in_windows(s);
 	return !in_windows(s) &&
