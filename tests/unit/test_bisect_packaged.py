@@ -48,20 +48,14 @@ class Tree:
         (top / "scripts").mkdir()
         shutil.copy(SCRIPT, top / "scripts")
         (top / "list").write_text(LIST)
-        self.base = top / "base.json"
-        self.base.write_text("{}")
+        self.base = top / "base"
+        self.base.mkdir()
         self.program("packaged-kernels", f"""
             case $1 in
             list) cat {top}/list ;;
             fetch) ! grep -qx "$2" {top}/lost 2>/dev/null &&
                 echo /nowhere/boot/vmlinuz-$2 ;;
             esac""")
-        self.program("workload", f"""
-            echo "$*" >>{top}/recorded
-            while [ $# -gt 1 ]; do
-                [ "$1" = --out ] && echo '{{}}' >$2
-                shift
-            done""")
 
     def program(self, name, text):
         path = self.top / "scripts" / name
@@ -73,6 +67,9 @@ class Tree:
         lines = "".join(f"*/vmlinuz-{release}) exit {status} ;;\n"
                         for release, status in verdicts.items())
         self.program("bisect-step", f"""
+            [ "$1" != --good ] || {{
+                echo "$*" >>{self.top}/recorded
+                exit; }}
             echo "$*" >>{self.top}/asked
             release=${{*##*/vmlinuz-}}
             echo moved: ${{release##* }}
@@ -197,7 +194,7 @@ def test_one_sentence_and_where_to_read_on(tree):
     tree.first_bad("6.18.15+deb13-amd64")
     said = tree.run("6.12", BAD).stdout
     assert ("First bad release: 6.18.15+deb13-amd64 (last good: "
-            "6.18.5+deb13-amd64), workload bulk.") in said
+            "6.18.5+deb13-amd64), workload ping-pong.") in said
     assert "git log --oneline v6.18.5..v6.18.15 -- net include/net" in said
     assert "moved: 6.18.15+deb13-amd64" in said
     tree.first_bad("6.12.90+deb13.1-amd64")
@@ -208,20 +205,23 @@ def test_the_step_is_asked_as_told(tree):
     tree.first_bad(BAD)
     tree.run("--workload", "churn", "7.2", "7.3", "--", "--tolerance", "1%")
     assert ((tree.top / "asked").read_text().splitlines()[0] ==
-            f"--base {tree.base} --workload churn --tolerance 1% "
+            f"-w churn -b {tree.base} --tolerance 1% "
             "/nowhere/boot/vmlinuz-7.2.12+deb13-amd64")
 
 
 def test_baseline_is_recorded_on_good(tree):
     tree.first_bad(BAD)
-    done = tree.run("--runs", "2", "7.2", "7.3", base=False)
+    done = tree.run("7.2", "7.3", base=False)
     assert done.returncode == 0, done.stderr
-    said = (tree.top / "recorded").read_text().splitlines()
-    assert [line.split(" --out ")[0] for line in said] == [
-        "--kernel /nowhere/boot/vmlinuz-7.2.12+deb13-amd64 --seed 1",
-        "--kernel /nowhere/boot/vmlinuz-7.2.12+deb13-amd64 --seed 2"]
-    assert (tree.top / "asked").read_text().count("--base") == 4
-    tree.program("workload", "exit 1")
+    folder = (tree.top / "build/bisect" /
+              "ping-pong-7.2.12+deb13-amd64-7.3.4+deb13-amd64")
+    assert (tree.top / "recorded").read_text() == (
+        f"--good -w ping-pong -b {folder} "
+        "/nowhere/boot/vmlinuz-7.2.12+deb13-amd64\n")
+    assert (tree.top / "asked").read_text().count(f"-b {folder} ") == 2
+    tree.run("--resume", "7.2", "7.3", base=False)
+    assert len((tree.top / "recorded").read_text().splitlines()) == 1
+    tree.program("bisect-step", "exit 128")
     assert tree.run("7.2", "7.3", base=False).returncode == 125
 
 
@@ -261,8 +261,7 @@ def test_interrupted_it_goes_on_where_it_was(tree, number, status):
     (["5.4", "6.12"], 2, "offer no kernel 5.4"),
     (["6.18", "6.12"], 2, "is not older than"),
     (["6.18", "6.18"], 2, "is not older than"),
-    (["--runs", "0", "6.1", "7.3"], 2, "from 1 on"),
-    (["--base", "none.json", "6.1", "7.3"], 2, "no such file"),
+    (["--base", "none", "6.1", "7.3"], 2, "no such folder"),
     (["--resume", "6.1", "7.3"], 2, "nothing to resume"),
 ])
 def test_usage_is_one_clear_sentence(tree, words, status, sentence):
