@@ -70,14 +70,19 @@ static __always_inline __u64 address(const void *pointer)
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 
+#define VERSION(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
+
 /*
- * Header prediction refuses an ACK before snd_una in 6.1.y and from 6.18 on;
- * 6.12 looks at snd_nxt only.
+ * Header prediction refuses an ACK before snd_una since "tcp: exclude old ACKs
+ * from tcp fast path": 7.3, and these releases of stable series.
  */
 static __always_inline bool old_ack_is_slow(void)
 {
-	return LINUX_KERNEL_VERSION < (6 << 16 | 2 << 8) ||
-	       LINUX_KERNEL_VERSION >= (6 << 16 | 18 << 8);
+	int at = LINUX_KERNEL_VERSION;
+
+	return at >= VERSION(7, 2, 8) ||
+	       (at >= VERSION(6, 12, 112) && at < VERSION(6, 13, 0)) ||
+	       (at >= VERSION(6, 1, 189) && at < VERSION(6, 2, 0));
 }
 
 /*
