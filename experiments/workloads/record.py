@@ -68,8 +68,9 @@ class Bed:
                     f"{workload.delay_us}us")
         if workload.drop_each:
             # Each so-manieth packet, not a random one: as often in each run.
-            run("tc", "-n", "a", "qdisc", "add", "dev", "veth0", "clsact")
-            run("tc", "-n", "a", "filter", "add", "dev", "veth0", "egress",
+            # Where it arrives: what the sender's own host drops, TCP knows of.
+            run("tc", "-n", "b", "qdisc", "add", "dev", "veth0", "clsact")
+            run("tc", "-n", "b", "filter", "add", "dev", "veth0", "ingress",
                 "matchall", "action", "gact", "ok", "random", "determ",
                 "drop", workload.drop_each)
 

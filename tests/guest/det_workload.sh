@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The workloads that bisecting rests on: that two recordings agree, that losses
+# are those asked for, and that nothing of a packet is lost.
+. "$(dirname "$0")/../lib.sh"
+plan 4
+
+PP=$TOP/build/bin/pathprof
+record() {
+	/usr/bin/python3 -B "$TOP/experiments/workloads/record.py" \
+		"$TOP/build/bin/workload-load" "$PP" "$TMP" "$@"
+}
+# of FILE EXPRESSION: what Python makes of the profile p
+of() {
+	/usr/bin/python3 -IS -c 'import json, sys
+with open(sys.argv[1]) as f:
+    p = json.load(f)
+print(eval(sys.argv[2]))' "$TMP/$1.json" "$2"
+}
+
+check "ping-pong is recorded, with seeds 1 and 2" record 1 2 ping-pong
+agree() {
+	"$PP" check --raw --tolerance 0.5 "$TMP/ping-pong-1.json" \
+		"$TMP/ping-pong-2.json" && "$PP" check --raw --tolerance 0.15 \
+		--metric tx.cost "$TMP/ping-pong-1.json" "$TMP/ping-pong-2.json"
+}
+check "they agree" agree
+# 4000 messages and answers, and what opens and ends a connection
+whole() {
+	is "$(of ping-pong-1 "p['load']['packets']")" 8008 &&
+		is "$(of ping-pong-1 "p['load']['bytes']")" 8000 &&
+		is "$(of ping-pong-1 "p['account']['unaccounted']")" 0
+}
+check "each packet is there" whole
+# 32,768,000 bytes in segments of 1448, and a 97th of all that is sent again
+dropped() {
+	record 1 1 loss && is "$(of loss-1 "p['load']['bytes']")" 32768000 &&
+		is "$(of loss-1 "230 < sum(x['segments'] for x in p['paths']
+			if 'retransmit' in x['flags']) < 250")" True
+}
+check "each 97th packet is lost, and sent again" dropped
