@@ -9,7 +9,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/bin" "$tmp/tree/scripts"
-cp "$top"/scripts/{debug-kernel,debug-kernel.config,setup} "$tmp/tree/scripts/"
+cp "$top"/scripts/{debug-kernel,debug-kernel.config,kbuild.sh,setup} "$tmp/tree/scripts/"
 cp "$top/KERNELS" "$tmp/tree/"
 hash=$(sha256sum <"$top/scripts/debug-kernel.config" | cut -c 1-12)
 n=0
