@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The ladder's table: sums of the profiles it was given, changes from one
-kernel to the next, and the figures behind a step.  The profile is a kept one."""
+kernel to the next, and the figures behind a step.  The profile is kept."""
 import json
 import os
 import subprocess
@@ -46,7 +46,8 @@ def make_ladder(tmp_path):
 
     def run():
         done = subprocess.run(
-            ["/usr/bin/python3", "-B", LADDER, tmp_path / "in", tmp_path / "out"],
+            ["/usr/bin/python3", "-B", LADDER, tmp_path / "in",
+             tmp_path / "out"],
             cwd=TOP, capture_output=True, text=True, check=False,
             env={**os.environ, "LC_ALL": "C.UTF-8"})
         return done, tmp_path / "out"
