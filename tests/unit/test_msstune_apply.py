@@ -15,8 +15,8 @@ import_path = str(Path(__file__).resolve().parent)
 sys.path.insert(0, import_path)
 
 import msstune_kill as kill  # noqa: E402
-from msstune import (cmd_apply, conflicts, deadman, export,  # noqa: E402
-                     lint_read, set_qdisc, settings, system)
+from msstune import (conflicts, deadman, export,  # noqa: E402
+                     lint_read, set_qdisc, settings, system, wanted)
 from msstune.engine import Change, Engine  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
 from msstune.journal import Entry  # noqa: E402
@@ -314,7 +314,7 @@ def test_a_plan_that_is_out_of_date(quick, root, tmp_path):
     plan.write_text(json.dumps({"format": "msstune-plan", "settings": [
         {"setting": "sysctl:net.ipv4.tcp_ecn", "old": "2", "new": "1",
          "reason": "r", "source": "s"}]}))
-    changes = cmd_apply._changes([str(plan)], root)
+    changes = wanted.changes_of([str(plan)], root)
     assert quick.apply(changes, 10).entries[0].reason == "r (s)"
     quick.rollback()
     put(root, "net/ipv4/tcp_ecn", "0\n")
@@ -480,9 +480,9 @@ def test_command(state, root):
 
 def test_session_device(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "127.0.0.9 5 127.0.0.1 22")
-    assert cmd_apply.session_device() == "lo"
+    assert wanted.session_device() == "lo"
     monkeypatch.delenv("SSH_CONNECTION")
-    assert cmd_apply.session_device() == ""
+    assert wanted.session_device() == ""
 
 
 def test_engine_is_of_one_namespace(state, root):

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Starts msstune from the source tree or an installed copy: the package lies
-# beside this script or in ../lib/msstune.
+# beside this script or in ../lib/msstune, mssab beside the name it was called by.
 here=$(dirname "$(readlink -f "$0")")
 for lib in "$here" "$here/../lib/msstune"; do
 	[ -d "$lib/msstune" ] && break
 done
-PYTHONPATH=$lib PYTHONDONTWRITEBYTECODE=1 exec /usr/bin/python3 -m msstune "$@"
+PATH=$(dirname "$0"):$PATH PYTHONPATH=$lib PYTHONDONTWRITEBYTECODE=1 \
+	exec /usr/bin/python3 -m msstune "$@"

@@ -7,12 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from . import (__version__, cmd_apply, cmd_diagnose, cmd_journal, cmd_lint,
-               cmd_plan, cmd_recovery, cmd_watch, system)
+from . import (__version__, cmd_apply, cmd_auto, cmd_diagnose, cmd_journal, cmd_lint,
+               cmd_plan, cmd_recovery, cmd_verify, cmd_watch, system)
 from .errors import TuneError
 
-COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_journal, cmd_lint,
-            cmd_recovery, cmd_watch)
+COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_verify, cmd_auto, cmd_journal,
+            cmd_lint, cmd_recovery, cmd_watch)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,6 +45,9 @@ def main() -> int:
         # The reader has enough; python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        print("msstune: interrupted; what was not kept is undone", file=sys.stderr)
+        return 130
     except (TuneError, OSError) as error:
         print(f"msstune: {error}", file=sys.stderr)
         return getattr(error, "status", 1)

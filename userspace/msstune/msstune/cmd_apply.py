@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from . import conflicts, settings, system, units
-from .engine import Change, Engine
-from .errors import TuneError, UsageError
+from . import cmd_verify, units, wanted
+from .engine import Engine
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -21,94 +15,26 @@ def add(commands: argparse._SubParsersAction) -> None:
         "after --timeout unless msstune confirm comes first.")
     cmd.add_argument("settings", nargs="+", metavar="SETTING|PLAN.json",
                      help="KIND:TARGET=VALUE, or a file of msstune plan --json")
-    cmd.add_argument("--yes", action="store_true", help="do it")
+    wanted.permissions(cmd)
     cmd.add_argument("--timeout", type=units.whole(1, 86400), default=120,
                      metavar="S", help="seconds to confirm in, default 120")
-    cmd.add_argument("--allow-disruptive", action="store_true",
-                     help="also what may lose packets for a moment")
-    cmd.add_argument("--despite-rivals", action="store_true",
-                     help="also what another program here will write again")
-    cmd.set_defaults(run=run)
-
-
-def _from_plan(path: Path, root: Path) -> list[Change]:
-    try:
-        plan: Any = json.loads(path.read_text(encoding="utf-8"))
-        if plan["format"] != "msstune-plan":
-            raise ValueError(f"it is {plan['format']}")
-        rows = [(row["setting"], row["new"], row["old"],
-                 f"{row['reason']} ({row['source']})")
-                for row in plan["settings"] if row.get("apply", True)]
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: not a plan of msstune: {error}") from error
-    changes = []
-    for name, new, old, reason in rows:
-        setting, value = settings.parse(f"{name}={new}", root)
-        changes.append(Change(setting, value, reason, old))
-    return changes
-
-
-def _changes(words: Sequence[str], root: Path) -> list[Change]:
-    changes: list[Change] = []
-    for word in words:
-        if word.endswith(".json"):
-            changes += _from_plan(Path(word), root)
-        else:
-            changes.append(Change(*settings.parse(word, root)))
-    return changes
-
-
-def session_device() -> str:
-    """The device that carries the operator's ssh session."""
-    words = os.environ.get("SSH_CONNECTION", "").split()
-    if len(words) != 4:
-        return ""
-    for device in json.loads(system.run("ip", "-j", "addr", "show")):
-        if any(info.get("local") == words[2]
-               for info in device.get("addr_info", [])):
-            return str(device["ifname"])
-    return ""
-
-
-def _guard(changes: Sequence[Change], args: argparse.Namespace) -> None:
-    rough = [c.setting for c in changes if c.setting.disruptive]
-    if rough and not args.allow_disruptive:
-        raise TuneError(f"{rough[0].name} may lose packets for a moment; give "
-                        "--allow-disruptive")
-    if rough:
-        here = session_device()
-        for setting in rough:
-            if setting.device == here:
-                raise TuneError(f"{setting.name}: your ssh session goes through "
-                                f"{here}; use another way in")
-    for rival, names in conflicts.find([c.setting for c in changes],
-                                       conflicts.running()):
-        print(f"note: {', '.join(names)}: {rival.rule}")
-        if rival.blocks and not args.despite_rivals:
-            raise TuneError(f"{rival.comm} runs; stop it or give "
-                            "--despite-rivals")
+    cmd.add_argument("--verify", action="store_true",
+                     help="as msstune verify, all of them as one change")
+    cmd_verify.options(cmd)
+    cmd.set_defaults(run=run, json=False, together=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    changes = _changes(args.settings, args.root)
-    moving = []
-    for change in changes:
-        old = change.setting.read()
-        same = change.setting.same(old, change.new)
-        print(f"{change.setting.name}: {' '.join(old.split())} -> "
-              + ("the same" if same else change.new))
-        if not same:
-            moving.append(change)
-    if not moving:
-        print("nothing to change")
+    if args.verify:
+        return cmd_verify.run(args)
+    changes = wanted.moving(args)
+    if not changes:
         return 0
-    _guard(moving, args)
+    wanted.guard(changes, args)
     if not args.yes:
         print("nothing was changed; --yes does it")
         return 0
-    done = Engine(args.state, args.root).apply(moving, args.timeout)
+    done = Engine(args.state, args.root).apply(changes, args.timeout)
     print(f"{done.number}: applied; undone in {args.timeout} s unless you run: "
           "msstune confirm")
     for entry in done.entries:

@@ -66,6 +66,8 @@ def _told(engine: Engine, t: Transaction) -> str:
         return "apply did not finish: run msstune rollback"
     if t.confirmed:
         return "confirmed"
+    if t.begin.get("trial") and deadman.alive(t.timer):
+        return "a trial of msstune verify, which undoes it"
     left = t.begin["deadline"] - boottime()
     if not deadman.alive(t.timer):
         return ("waits for confirmation, and its timer is gone: run msstune "

@@ -158,24 +158,29 @@ def _difference(old: Any, new: Any) -> Any:
     return new - (old or 0)
 
 
-def flows(looks: list[dict[bytes, sockdiag.Look]]) -> list[dict[str, Any]]:
-    """Connections that moved between the first look and the last."""
+def flows(looks: list[dict[bytes, sockdiag.Look]],
+          times: list[float]) -> list[dict[str, Any]]:
+    """Connections that moved between the first look at each and the last."""
+    seen: dict[bytes, list[int]] = {}
+    for at, look in enumerate(looks):
+        for cookie in look:
+            seen.setdefault(cookie, []).append(at)
     found = []
-    first, last = looks[0], looks[-1]
-    for cookie, end in last.items():
-        start = first.get(cookie)
-        if start is None:
-            continue  # younger than the interval
+    for cookie, at in seen.items():
+        start, end = looks[at[0]][cookie], looks[at[-1]][cookie]
+        if start is end:
+            continue  # too short to say anything
         busy = sockdiag.counts(start) != sockdiag.counts(end)
         # Data that waits and does not move is a matter, too.
         if not busy and not any(end.head[56:64]):
             continue
         begun, flow = sockdiag.unpack(start), sockdiag.unpack(end)
+        flow["seconds"] = times[at[-1]] - times[at[0]]
         for key in GROWING:
             if key in flow:
                 flow[f"d_{key}"] = flow[key] - begun.get(key, 0)
-        between = [begun, flow] + [sockdiag.unpack(look[cookie])
-                                   for look in looks[1:-1] if cookie in look]
+        between = [begun, flow] + [sockdiag.unpack(looks[n][cookie])
+                                   for n in at[1:-1]]
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
@@ -205,10 +210,12 @@ def collect(interval: float, looks: int = 4,
     devices = part("devices", collect_device.devices)
     taken = [sockdiag.looks()]
     start = time.monotonic()
+    times = [start]
     for step in range(1, looks):
         time.sleep(max(0.0, start + interval * step / (looks - 1)
                        - time.monotonic()))
         taken.append(sockdiag.looks())
+        times.append(time.monotonic())
     took = time.monotonic() - start
     facts: Facts = {
         "format": "msstune-facts", "version": 1, "kernel": os.uname().release,
@@ -231,7 +238,7 @@ def collect(interval: float, looks: int = 4,
         "/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii"))
     facts["placement"] = part("placement", collect_device.placement)
     facts["flows_total"] = len(taken[-1])
-    facts["flows"] = flows(taken)
+    facts["flows"] = flows(taken, times)
     busiest = sorted(facts["flows"], key=lambda f: -sum(
         (f["d_bytes_acked"], f["d_bytes_received"])))[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))

@@ -88,8 +88,9 @@ def disarm(timer: dict[str, Any] | None) -> None:
     if not timer:
         return
     if system.start_time(timer["pid"]) == timer["start"] != 0:
-        with suppress(ProcessLookupError, PermissionError):
+        with suppress(ProcessLookupError, PermissionError, ChildProcessError):
             os.kill(timer["pid"], signal.SIGTERM)
+            os.waitpid(timer["pid"], 0)  # where it is our own child
     if timer.get("unit"):
         with suppress(TuneError):
             system.run("systemctl", "stop", f"{timer['unit']}.timer")

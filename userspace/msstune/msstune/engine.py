@@ -10,7 +10,8 @@ said.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,19 +91,44 @@ class Engine:
 
     def apply(self, changes: Sequence[Change], timeout: float) -> Transaction:
         """Write all of them or none; undone after @timeout s unless confirmed."""
-        with self.journal.lock(wait=False):
-            self.recover()
-            pending = self.pending()
-            if pending:
-                raise TuneError(f"{pending.number} waits: msstune confirm or "
-                                "msstune rollback first")
-            entries = self._entries(changes)
-            transaction = self.journal.begin({
-                "boot": self.boot, "netns": self.netns,
-                "root": str(self.root), "time": int(time.time()),
-                "timeout": timeout, "deadline": boottime() + timeout})
-            with deadman.armed(self.state, self.root, transaction.number,
-                               timeout) as timer:
+        with self._applied(changes, timeout) as transaction:
+            return transaction
+
+    @contextmanager
+    def trial(self, changes: Sequence[Change],
+              timeout: float) -> Iterator[Transaction]:
+        """Written for the block and undone at its end; at once if we are killed
+        in it, for the timer's pipe stays open; after @timeout s if we hang."""
+        with self._applied(changes, timeout, trial=True) as transaction:
+            try:
+                yield transaction
+            finally:
+                with self.journal.lock():
+                    now, = (t for t in self.transactions()
+                            if t.number == transaction.number)
+                    if not now.ended:
+                        self.undo(now, "trial")
+                    transaction.entries, transaction.ended = now.entries, now.ended
+                deadman.disarm(transaction.timer)
+
+    @contextmanager
+    def _applied(self, changes: Sequence[Change], timeout: float,
+                 **more: object) -> Iterator[Transaction]:
+        with ExitStack() as armed:
+            with self.journal.lock(wait=False):
+                self.recover()
+                pending = self.pending()
+                if pending:
+                    raise TuneError(f"{pending.number} waits: msstune confirm or "
+                                    "msstune rollback first")
+                entries = self._entries(changes)
+                transaction = self.journal.begin({
+                    "boot": self.boot, "netns": self.netns,
+                    "root": str(self.root), "time": int(time.time()),
+                    "timeout": timeout, "deadline": boottime() + timeout,
+                    **more})
+                timer = armed.enter_context(deadman.armed(
+                    self.state, self.root, transaction.number, timeout))
                 self._append(transaction, "timer", **timer)
                 transaction.timer = timer
                 try:
@@ -113,7 +139,7 @@ class Engine:
                     self.undo(transaction, "failed")
                     raise
                 transaction.applied = True
-            return transaction
+            yield transaction
 
     def _entries(self, changes: Sequence[Change]) -> list[Entry]:
         names = [change.setting.name for change in changes]
@@ -161,6 +187,9 @@ class Engine:
             pending = self.pending()
             if not pending:
                 raise TuneError("nothing waits for confirmation")
+            if pending.begin.get("trial"):
+                raise TuneError(f"{pending.number} is a trial of msstune verify, "
+                                "which decides by itself")
             self._append(pending, "confirm", time=int(time.time()))
             pending.confirmed = True
             deadman.disarm(pending.timer)

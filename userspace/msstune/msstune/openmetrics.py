@@ -78,7 +78,8 @@ def metrics(facts: Facts, diagnoses: list[Diagnosis],
     window = [f for f in facts["flows"]
               if f["d_rwnd_limited"] and f["high_snd_wnd"]]
     if window:
-        used = sum(f["d_bytes_acked"] / facts["interval"] * f["rtt"] / 1e6
+        used = sum(f["d_bytes_acked"] / f.get("seconds", facts["interval"])
+                   * f["rtt"] / 1e6
                    for f in window)
         yield GaugeMetricFamily(
             "msstune_window_utilisation_ratio", "Of connections that the peer's "

@@ -64,7 +64,7 @@ Answer = tuple[str, str, str, str, dict[str, Any]]
 
 
 def _sender(f: Flow, facts: Facts) -> Answer:
-    interval = facts["interval"]
+    interval = f.get("seconds", facts["interval"])
     rate = f["d_bytes_acked"] * 8 / interval
     busy = min(1.0, f["d_busy_time"] / 1e6 / interval)
     busy_us = max(1, f["d_busy_time"])
@@ -228,7 +228,7 @@ def _recovering(f: Flow, figures: dict[str, Any]) -> Answer:
 
 
 def _receiver(f: Flow, facts: Facts) -> Answer:
-    rate = f["d_bytes_received"] / facts["interval"]
+    rate = f["d_bytes_received"] / f.get("seconds", facts["interval"])
     window, buffer = f["rcv_ssthresh"], f.get("rcvbuf", 0)
     rtt = f["rcv_rtt"] / 1e6
     used = rate * rtt / window if window else 0.0

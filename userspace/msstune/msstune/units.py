@@ -26,6 +26,12 @@ def seconds(text: str) -> float:
                      "a time with its unit, such as 120ms or 50us")
 
 
+def percent(text: str) -> float:
+    """3 of 3."""
+    return _positive(text, re.fullmatch(r"([0-9.]+)()", text.strip()), {"": 1.0},
+                     "a percentage above 0")
+
+
 def _positive(text: str, match: re.Match[str] | None,
               factors: dict[str, float], wanted: str) -> float:
     try:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which changes earn their place: one experiment each, and only what is improved
+with no guardrail regressed is applied and confirmed."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from . import units
+from .engine import Change, Engine
+from .errors import UsageError
+from .switchback import CHANGED, NOW, Protocol, Switchback
+
+#: More than this share of bytes of connections older than their block, and what a
+#: setting does to new ones is hardly seen, %.
+CARRIED = 50
+#: Where noise hides more than this, nothing is tried, %.
+COARSEST = 50
+KEEP_TIMEOUT = 60   # seconds between apply and confirm, at most
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one experiment."""
+
+    changes: Sequence[Change]
+    folder: Path
+    result: dict[str, Any]      # mssab's
+    carried: float              # mean of the blocks, %
+    number: int = 0             # of the confirmed change; 0: not kept
+
+    @property
+    def name(self) -> str:
+        return ", ".join(c.setting.name for c in self.changes)
+
+    @property
+    def aa_stopped(self) -> bool:
+        return bool(self.result.get("aa", {}).get("stopped"))
+
+    def document(self) -> dict[str, Any]:
+        metrics = self.result["metrics"]
+        return {"settings": [{"setting": c.setting.name, "old": c.expected or "",
+                              "new": c.new} for c in self.changes],
+                "verdict": self.result["verdict"], "why": self.result["why"],
+                "kept": bool(self.number), "change": self.number,
+                "metrics": {name: {key: one[key] for key in (
+                    "verdict", "effect", "low", "high", "level", "scale", "unit",
+                    "arms")} for name, one in metrics.items()},
+                "primary": self.result["primary"],
+                "notes": self.result["notes"], "carried_percent": self.carried,
+                "results": str(self.folder)}
+
+
+def told(outcome: Outcome) -> list[str]:
+    """In lines."""
+    result = outcome.result
+    lines = []
+    for name, metric in result["metrics"].items():
+        before, after = (metric["arms"][arm].get("mean", 0)
+                         for arm in (NOW, CHANGED))
+        percent = "%" if metric["scale"] == "log" else metric["unit"]
+        shown = units.bits if metric["unit"] == "bit/s" else "{:.4g}".format
+        lines.append(
+            f"{name}: {metric['verdict']}, {shown(before)} -> {shown(after)}"
+            + (f", {metric['effect']:+.3g} {percent} ({100 - 100 * metric['level']:.4g}"
+               f" % interval {metric['low']:+.3g} .. {metric['high']:+.3g})"
+               if None not in (metric["effect"], metric["low"], metric["high"])
+               else ""))
+    lines.append(f"verdict: {result['verdict']}"
+                 + (f": {result['why']}" if result["why"] else ""))
+    lines += [f"note: {note}" for note in result["notes"]]
+    if not outcome.number and outcome.carried > CARRIED:
+        lines.append(f"note: {outcome.carried:.0f} % of the bytes were of "
+                     "connections older than their block, which keep what they "
+                     "learned; --load COMMAND makes new ones")
+    lines.append(f"kept as change {outcome.number}: msstune rollback "
+                 f"{outcome.number} undoes it" if outcome.number else
+                 "not kept: everything is as before")
+    return lines
+
+
+def _resolved(result: dict[str, Any]) -> float:
+    """What is told apart, %, where A/A ended it for more noise than the effect of
+    interest, and not too much; else 0."""
+    metric = result.get("aa", {}).get("metrics", {}).get(result["primary"][0], {})
+    width = float(metric.get("half_width_expected") or 0)
+    noisy = result.get("aa", {}).get("pairs_needed", 0)
+    return 1.1 * abs(width) if noisy and abs(width) <= COARSEST else 0.0
+
+
+@dataclass
+class Verifier:
+    """A session: one directory of experiments, the first with an A/A part."""
+
+    engine: Engine
+    protocol: Protocol
+    directory: Path
+    tell: Callable[[str], None]
+    count: int = 0
+
+    def begin(self) -> None:
+        """Fail now, not when something is measured."""
+        if self.directory.exists() and any(self.directory.iterdir()):
+            raise UsageError(f"{self.directory} holds results; -o DIR starts "
+                             "elsewhere")
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def one(self, changes: Sequence[Change]) -> Outcome:
+        """One experiment, and what follows from it."""
+        changes = [replace(c, expected=c.setting.read()) for c in changes]
+        title = ", ".join(f"{c.setting.name} {' '.join((c.expected or '').split())}"
+                          f" -> {c.new}" for c in changes)
+        self.tell(title)
+        switchback = Switchback(self.engine, changes, self.protocol)
+        result = self._run(switchback, title, aa=not self.count)
+        seen = _resolved(result)
+        if seen:
+            self.tell(f"    A/A: the traffic's noise hides less than {seen:.3g} %; "
+                      "only what is larger is looked for")
+            self.protocol = switchback.protocol = replace(self.protocol,
+                                                          effect=seen)
+            result = self._run(switchback, title, aa=False)
+        number = 0
+        if result["keep"]:
+            number = self.engine.apply(changes, KEEP_TIMEOUT).number
+            self.engine.confirm()
+        carried = switchback.carried
+        outcome = Outcome(changes, self._folder, result,
+                          sum(carried) / max(1, len(carried)), number)
+        for line in told(outcome):
+            self.tell(f"    {line}")
+        return outcome
+
+    @property
+    def _folder(self) -> Path:
+        return self.directory / f"{self.count}"
+
+    def _run(self, switchback: Switchback, title: str,
+             aa: bool) -> dict[str, Any]:
+        self.count += 1
+        return switchback.run(self._folder, title, aa)
+
+    def each(self, changes: Sequence[Change]) -> list[Outcome]:
+        """One after the other, on top of what was kept; if none is kept, all of
+        them together, for some only work so."""
+        outcomes = []
+        for change in changes:
+            outcomes.append(self.one([change]))
+            if outcomes[-1].aa_stopped:
+                return outcomes
+        if len(changes) > 1 and not any(o.number for o in outcomes):
+            outcomes.append(self.one(changes))
+        return outcomes
