@@ -9,6 +9,7 @@ of the table in Documentation/experiments/faults.rst.
 usage: auto.py [NAME...]     only these cases
 RESULTS=DIR in the environment keeps auto's reports there.
 """
+import json
 import os
 import socket
 import subprocess
@@ -22,7 +23,7 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 sys.path.insert(0, str(TOP / "tests/guest"))
 
-from faults import A, B, ADDRESS, PORT, children, put, sh  # noqa: E402
+from faults import A, B, ADDRESS, PORT, children, facts_of, put, sh  # noqa: E402
 from mssab.system import inside  # noqa: E402
 from msstune import cli, traffic  # noqa: E402
 
@@ -114,6 +115,9 @@ def run(name, a=(), b=(), after="", path_=None, service_=None, at="A",
             if after:
                 sh(after)
             faulty = rate()
+            if keep:
+                (directory / "facts.json").write_text(
+                    json.dumps(facts_of(A if at == "A" else B)))
             start = time.monotonic()
             status = auto(A if at == "A" else B, directory)
             took = time.monotonic() - start

@@ -60,7 +60,7 @@ def figures(sums: Counter[str], seconds: float) -> dict[str, float]:
 def watch(over: Callable[[float], bool], before: set[bytes]) -> dict[str, float]:
     """Until over(seconds since the start) is true."""
     start = time.monotonic()
-    old = sockdiag.looks()
+    last = sockdiag.looks()
     elapsed = cost = time.monotonic() - start
     sums: Counter[str] = Counter()
     while not over(elapsed):
@@ -68,6 +68,7 @@ def watch(over: Callable[[float], bool], before: set[bytes]) -> dict[str, float]
         begun = time.monotonic()
         new = sockdiag.looks()
         cost, elapsed = time.monotonic() - begun, begun - start
-        sums += moved(old, new, before)
-        old = new
+        sums += moved(last, new, before)
+        # A dump may miss a connection; it is not new when it is seen again.
+        last |= new
     return figures(sums, elapsed)

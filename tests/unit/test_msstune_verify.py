@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: GPL-2.0
+"""verify and auto: only what an experiment of mssab's favours stays; killed,
+disturbed or not favoured, everything is as before.
+
+mssab is the real one; what the traffic does follows from the settings in a tree.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import msstune_kill as kill  # noqa: E402
+from msstune_facts import facts  # noqa: E402
+from msstune import (auto_page, cli, collect, deadman, settings,  # noqa: E402
+                     sockdiag, switchback, traffic)
+from msstune.errors import TuneError, UsageError  # noqa: E402
+from msstune.switchback import Protocol  # noqa: E402
+from msstune.verify import Verifier  # noqa: E402
+
+TOOL = kill.TOP / "userspace/msstune/msstune.sh"
+RMEM, ECN = "net.ipv4.tcp_rmem=4096 65536 1048576", "net.ipv4.tcp_ecn=1"
+FILES = {"net/ipv4/tcp_rmem": "4096\t65536\t65536\n", "net/ipv4/tcp_ecn": "2\n"}
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name, text in FILES.items():
+        path = tmp_path / "root/proc/sys" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+def snapshot(root):
+    return {str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*") if path.is_file()}
+
+
+class Traffic:
+    """Stands for traffic.watch: goodput follows from the settings there are."""
+
+    def __init__(self, root, **effects):
+        self.root, self.blocks = root, []
+        #: Names of settings to what they do to the figures.
+        self.effects = {"tcp_rmem": {}, "tcp_ecn": {}} | effects
+        self.noise = 0.0
+        self.disturb = lambda number: None
+
+    def changed(self):
+        return [name for name in self.effects for key, text in FILES.items()
+                if key.endswith(name)
+                and (self.root / "proc/sys" / key).read_text() != text]
+
+    def __call__(self, over, before):
+        changed = self.changed()
+        self.blocks.append(changed)
+        self.disturb(len(self.blocks))
+        figures = {"bytes_per_s": 1e6, "retransmits": 1, "sent_segments": 1000,
+                   "rtt_us": 1e4, "carried_percent": 0.0}
+        for name in changed:
+            for key, factor in self.effects[name].items():
+                figures[key] *= factor
+        # The same each time, and not the same in both blocks of a pair.
+        figures["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
+        return figures
+
+
+@pytest.fixture
+def fake(root, monkeypatch):
+    monkeypatch.setattr(deadman, "armed", kill.no_timer)
+    found = Traffic(root)
+    monkeypatch.setattr(traffic, "watch", found)
+    return found
+
+
+def verifier(state, root, **more):
+    found = Verifier(kill.engine(state, root),
+                     Protocol(pairs=8, settle=0, page=False, **more),
+                     state.with_name("results"), lambda text: None)
+    found.begin()
+    return found
+
+
+def changes(root, *texts):
+    from msstune.engine import Change
+    return [Change(*settings.parse(text, root)) for text in texts]
+
+
+# --- Kept, or not -----------------------------------------------------------
+
+def test_improved_is_kept(fake, root, state):
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
+    before = snapshot(root)
+    session = verifier(state, root)
+    one, = session.each(changes(root, RMEM))
+    assert one.result["verdict"] == "improved" and one.number
+    assert "1048576" in (root / "proc/sys/net/ipv4/tcp_rmem").read_text()
+    states = [t.state for t in session.engine.transactions()]
+    assert states == ["ended"] * 8 + ["confirmed"]
+    # A/A first, then each pair with and without.
+    assert not any(fake.blocks[:16])
+    pairs = list(zip(fake.blocks[16::2], fake.blocks[17::2]))
+    assert len(pairs) == 8 and all(a != b for a, b in pairs)
+    assert len({bool(a) for a, _ in pairs}) == 2, "the order was not drawn"
+    session.engine.rollback(one.number)
+    assert snapshot(root) == before
+
+
+@pytest.mark.parametrize("effects, verdict", [
+    ({}, "equivalent"), ({"bytes_per_s": 1.01}, "equivalent"),
+    ({"bytes_per_s": .5}, "regressed"),
+    ({"bytes_per_s": 5, "retransmits": 50}, "improved"),
+    ({"bytes_per_s": 5, "rtt_us": 3}, "improved")])
+def test_the_rest_goes(fake, root, state, effects, verdict):
+    """Also what is improved while a guardrail regressed: the last two."""
+    fake.effects["tcp_rmem"] = effects
+    before = snapshot(root)
+    one, = verifier(state, root).each(changes(root, RMEM))
+    assert one.result["verdict"] == verdict and not one.number
+    assert snapshot(root) == before
+
+
+def test_margins_are_the_users(fake, root, state):
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 5, "retransmits": 50}
+    one, = verifier(state, root, margins=switchback.MARGINS | {
+        "retransmits": 80}).each(changes(root, RMEM))
+    assert one.number
+
+
+def test_each_for_itself(fake, root, state):
+    """On top of what was kept; A/A once."""
+    fake.effects |= {"tcp_rmem": {"bytes_per_s": 2}, "tcp_ecn": {}}
+    ecn, rmem = verifier(state, root).each(changes(root, ECN, RMEM))
+    assert not ecn.number and rmem.number
+    assert len(fake.blocks) == 16 + 16 + 16
+    assert "aa" not in rmem.result
+
+
+def test_all_together_where_none_helps_alone(fake, root, state):
+    original = fake.__call__
+
+    def both(over, before):
+        figures = original(over, before)
+        if len(fake.blocks[-1]) == 2:
+            figures["bytes_per_s"] *= 3
+        return figures
+    traffic.watch = both    # undone with fake's monkeypatch
+    outcomes = verifier(state, root).each(changes(root, ECN, RMEM))
+    assert [bool(o.number) for o in outcomes] == [False, False, True]
+
+
+def test_rtt_may_decide(fake, root, state):
+    fake.effects["tcp_rmem"] = {"rtt_us": .5}
+    one, = verifier(state, root, primary="rtt").each(changes(root, RMEM))
+    assert one.number
+
+
+# --- Noise ------------------------------------------------------------------
+
+def test_noise_makes_it_coarser(fake, root, state):
+    fake.noise = .05
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
+    session = verifier(state, root)
+    one, = session.each(changes(root, RMEM))
+    assert one.number and 3 < session.protocol.effect < 50
+
+
+def test_too_much_noise_ends_it(fake, root, state):
+    fake.noise = .6
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
+    outcomes = verifier(state, root).each(changes(root, RMEM, ECN))
+    assert len(outcomes) == 1 and outcomes[0].aa_stopped
+    assert not any(fake.blocks), "something was changed"
+
+
+# --- Others at work, and kills ----------------------------------------------
+
+@pytest.mark.parametrize("block", [3, 20])
+def test_another_writer_ends_it(fake, root, state, block):
+    """Of the setting, in A/A or later: their value stays."""
+    path = root / "proc/sys/net/ipv4/tcp_rmem"
+
+    def disturb(number):
+        if number >= block:
+            path.write_text("1 2 3\n")
+    fake.disturb = disturb
+    session = verifier(state, root)
+    with pytest.raises(TuneError, match="someone else"):
+        session.each(changes(root, RMEM))
+    assert path.read_text() == "1 2 3\n"
+    assert not session.engine.pending()
+
+
+def test_rollback_meanwhile_ends_it(fake, root, state):
+    before = snapshot(root)
+    session = verifier(state, root)
+    other = kill.engine(state, root)
+    refused = []
+
+    def disturb(_):
+        if fake.blocks[-1]:
+            with pytest.raises(TuneError, match="trial") as caught:
+                other.confirm()
+            refused.append(caught)
+            other.rollback()
+    fake.disturb = disturb
+    with pytest.raises(TuneError, match="someone else"):
+        session.each(changes(root, RMEM))
+    assert snapshot(root) == before and len(refused) == 1
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)  # polling interval
+
+
+def children_of(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("arm", ["changed", "unchanged"])
+def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
+    """The timer notices at once, and mssab ends, too."""
+    before = snapshot(root)
+    mark = tmp_path / "mark"
+    found = Traffic(root)
+
+    def hang(_):
+        if bool(found.blocks[-1]) == (arm == "changed"):
+            mark.write_text(" ".join(children_of(os.getpid())))
+            time.sleep(1000)
+    found.disturb = hang
+    monkeypatch.setattr(traffic, "watch", found)
+    child = os.fork()
+    if child == 0:
+        sys.argv = ["msstune", "--state", str(state), "--root", str(root),
+                    "verify", "--yes", "--pairs", "8", "--settle", "1ms",
+                    "--no-report", "-o", str(tmp_path / "results"), RMEM]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os._exit(cli.main())
+    wait_until(lambda: mark.exists() and mark.read_text())
+    assert (snapshot(root) != before) == (arm == "changed")
+    os.kill(child, number)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 130
+    wait_until(lambda: snapshot(root) == before)
+    wait_until(lambda: not any(deadman.system.start_time(int(pid))
+                               for pid in mark.read_text().split()))
+    wait_until(lambda: all(t.ended for t in
+                           kill.engine(state, root).transactions()))
+
+
+def test_a_trial_is_undone_at_every_boundary(state, root):
+    """Killed at each step of the engine, as apply is."""
+    def trial():
+        with kill.engine(state, root).trial(changes(root, RMEM, ECN), 1000):
+            pass
+    before = snapshot(root)
+    for fatal in range(1, 100):
+        was_killed = kill.killed(trial, fatal)
+        kill.recovering(state, root)()
+        assert snapshot(root) == before, fatal
+        if not was_killed:
+            break
+    assert fatal > 20
+
+
+def test_status_tells_of_a_trial(state, root):
+    def told():
+        return subprocess.run([TOOL, "--state", state, "--root", root, "status"],
+                              capture_output=True, text=True, check=False).stdout
+    engine = kill.engine(state, root)
+    with engine.trial(changes(root, RMEM), 1000) as trial:
+        assert "a trial of msstune verify" in told()
+    assert not deadman.alive(trial.timer)
+    assert told() == "nothing is applied\n"
+
+
+# --- The load of the user ---------------------------------------------------
+
+def test_a_load_prints_or_is_timed():
+    seen = switchback.run_load("echo it was $MSSAB_SEED", 42, set())
+    assert seen["value"] == 42 and "time" not in seen
+    timed = switchback.run_load("sleep 0.3", 1, set())
+    assert .3 <= timed["time"] < 3 and "value" not in timed
+    with pytest.raises(TuneError, match="false: status 1"):
+        switchback.run_load("false", 1, set())
+
+
+def test_a_load_decides(root, state, monkeypatch):
+    monkeypatch.setattr(deadman, "armed", kill.no_timer)
+    monkeypatch.setattr(traffic, "STEP", .01)
+    load = f"cut -f 3 {root}/proc/sys/net/ipv4/tcp_rmem | awk '{{ print $NF }}'"
+    one, = verifier(state, root, primary="value", load=load).each(
+        changes(root, RMEM))
+    assert one.number
+    one, = Verifier(kill.engine(state, root), Protocol(
+        "value", True, 8, settle=0, load=load, page=False),
+        state.with_name("more"), print).each(
+            changes(root, "net.ipv4.tcp_rmem=4096 65536 2097152"))\
+        if state.with_name("more").mkdir() is None else ()
+    assert one.result["verdict"] == "regressed" and not one.number
+
+
+# --- What is measured -------------------------------------------------------
+
+def test_traffic_counts_what_moves(monkeypatch):
+    """On loopback both ends are seen; connections begin and end meanwhile."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1].to_bytes(2, "big")
+    looks = sockdiag.looks
+    monkeypatch.setattr(sockdiag, "looks", lambda: {
+        cookie: look for cookie, look in looks().items()
+        if port in (look.head[4:6], look.head[6:8])})
+    total = 3_000_000
+
+    def reader():
+        for _ in range(3):
+            with listener.accept()[0] as peer:
+                while peer.recv(1 << 16):
+                    pass
+
+    def writer():
+        for _ in range(3):
+            with socket.create_connection(listener.getsockname()) as sock:
+                for _ in range(10):
+                    sock.sendall(bytes(total // 30))
+                    time.sleep(.03)  # so that looks fall in between
+                time.sleep(3 * traffic.STEP)  # its last look
+    threads = [threading.Thread(target=t) for t in (reader, writer)]
+    old = set(sockdiag.looks())
+    for thread in threads:
+        thread.start()
+    start = time.monotonic()
+    seen = traffic.watch(lambda t: not threads[1].is_alive(), old)
+    elapsed = time.monotonic() - start
+    for thread in threads:
+        thread.join()
+    moved = seen["bytes_per_s"] * elapsed
+    assert 2 * total * .95 <= moved <= 2 * total * 1.2
+    assert seen["carried_percent"] < 5 and seen["rtt_us"] > 1
+
+
+def test_a_short_connection_is_a_flow(monkeypatch):
+    """Its own time counts, not the interval."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    with socket.create_connection(listener.getsockname()) as sock, \
+            listener.accept()[0] as peer:
+        looks, times = [{}], [0.0]
+        for moment in (1.0, 3.0):
+            looks.append(sockdiag.looks())
+            times.append(moment)
+            sock.sendall(bytes(100_000))
+            peer.recv(1 << 20)
+        looks.append({})
+        times.append(9.0)
+        name = "%s:%d" % sock.getsockname()
+        flow, = [f for f in collect.flows(looks, times) if f["local"] == name]
+    assert flow["seconds"] == 2.0 and flow["d_bytes_acked"] == 100_000
+
+
+# --- auto -------------------------------------------------------------------
+
+def autos(root, state, monkeypatch, watched, *more):
+    """cli of auto, with these facts one round after the other."""
+    rounds = iter(watched)
+    monkeypatch.setattr(collect, "collect", lambda interval: next(rounds))
+    results = state.with_name("auto")
+    monkeypatch.setattr(sys, "argv", [
+        "msstune", "--state", str(state), "--root", str(root), "auto", "--pairs",
+        "8", "--settle", "1ms", "--no-report", "-o", str(results), *more])
+    status = cli.main()
+    path = results / "auto.json"
+    return status, json.loads(path.read_text()) if path.exists() else None
+
+
+LIMITED = {"d_bytes_acked": 0, "d_bytes_received": 10**7, "rcv_ssthresh": 49152,
+           "rcvbuf": 65536, "rcv_rtt": 9000, "rqueue": 0}
+
+
+def limited():
+    return facts(LIMITED, sysctl=facts()["sysctl"] | {
+        "net.ipv4.tcp_rmem": "4096 65536 65536"})
+
+
+def test_auto_cures(fake, root, state, monkeypatch, capsys):
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 3}
+    status, document = autos(root, state, monkeypatch, [limited(), facts()],
+                             "--yes")
+    assert status == 0 and len(document["rounds"]) == 2
+    assert [s["setting"] for s in document["kept"][0]] == [
+        "sysctl:net.ipv4.tcp_rmem"]
+    assert document["end"] == "nothing is proposed"
+    assert "kept: sysctl:net.ipv4.tcp_rmem" in capsys.readouterr().out
+    page = auto_page.page(document)
+    assert "kept, change" in page and "tcp_rmem" in page
+
+
+def test_auto_ends_where_nothing_improves(fake, root, state, monkeypatch):
+    before = snapshot(root)
+    status, document = autos(root, state, monkeypatch, [limited()], "--yes")
+    assert status == 0 and document["end"] == "no change is an improvement"
+    assert snapshot(root) == before
+
+
+def test_auto_touches_nothing_where_nothing_is_wrong(fake, root, state,
+                                                     monkeypatch):
+    before = snapshot(root)
+    status, document = autos(root, state, monkeypatch, [facts()], "--yes")
+    assert status == 0 and document["kept"] == []
+    assert snapshot(root) == before and not fake.blocks and not state.exists()
+
+
+def test_auto_is_dry_without_yes(fake, root, state, monkeypatch, capsys):
+    before = snapshot(root)
+    status, document = autos(root, state, monkeypatch, [limited()])
+    assert status == 0 and document is None and not fake.blocks
+    assert "would try sysctl:net.ipv4.tcp_rmem" in capsys.readouterr().out
+    assert snapshot(root) == before and not state.exists()
+
+
+def test_auto_reports_what_it_was_stopped_by(fake, root, state, monkeypatch):
+    path = root / "proc/sys/net/ipv4/tcp_rmem"
+    fake.disturb = lambda number: number > 4 and path.write_text("1 2 3\n")
+    status, document = autos(root, state, monkeypatch, [limited()], "--yes")
+    assert status == 1 and document["end"] == "it was ended by an error"
+
+
+def test_the_page_escapes():
+    page = auto_page.page({"end": "<end>", "rounds": [], "advice": ["<a>"]})
+    assert "<end>" not in page and "<a>" not in page and "&lt;a&gt;" in page
+
+
+# --- The command ------------------------------------------------------------
+
+def call(*arguments, **more):
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True,
+                          text=True, check=False, **more)
+
+
+def test_dry_run(root, state, tmp_path):
+    before = snapshot(root)
+    for words in (("verify",), ("apply", "--verify")):
+        done = call("--state", state, "--root", root, *words, RMEM, "-o",
+                    tmp_path / "none")
+        assert done.returncode == 0 and "--yes does it" in done.stdout
+    assert snapshot(root) == before
+    assert not state.exists() and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("words, status, sentence", [
+    (("--pairs", "7"), 2, "8..1000"), (("--block", "10"), 2, "unit"),
+    (("--effect", "-1"), 2, "percentage"), (("--margin", "x=1"), 2, "NAME=X"),
+    (("--lower",), 2, "--lower"), (("--load", "false"), 1, "status 1"),
+    (("-o", "/dev"), 2, "holds results")])
+def test_bad_input(root, state, tmp_path, words, status, sentence):
+    done = call("--state", state, "--root", root, "verify", "--yes", RMEM, "-o",
+                tmp_path / "none", *words)
+    assert done.returncode == status and sentence in done.stderr, done.stderr
+    assert not state.exists()
+
+
+def test_without_mssab(root, state, tmp_path):
+    """Said before anything is changed."""
+    done = call("--state", state, "--root", root, "verify", "--yes", RMEM, "-o",
+                tmp_path / "none", env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 3 and "no mssab on PATH" in done.stderr
+
+
+def test_apply_verify_is_one_change(fake, root, state, tmp_path, monkeypatch):
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 3}
+    monkeypatch.setattr(sys, "argv", [
+        "msstune", "--state", str(state), "--root", str(root), "apply",
+        "--verify", "--yes", "--pairs", "8", "--settle", "1ms", "--no-report",
+        "-o", str(tmp_path / "results"), RMEM, ECN])
+    assert cli.main() == 0
+    found = kill.engine(state, root).transactions()
+    assert [e.name for e in found[-1].entries] == [
+        "sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_ecn"]
+    assert found[-1].confirmed
+
+
+def test_usage_of_a_folder_in_use(state, root):
+    state.with_name("results").mkdir()
+    (state.with_name("results") / "1").write_text("")
+    with pytest.raises(UsageError, match="holds results"):
+        verifier(state, root)
