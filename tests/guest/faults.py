@@ -171,7 +171,7 @@ CASES = {
               "tc -n $A qdisc add dev va parent 1:1 pfifo"},
         want="qdisc-drops"),
     "a short queue": dict(
-        pair={"egress": f"{RATE} limit 15kb"}, want="qdisc-drops"),
+        pair={"egress": f"{RATE} limit 6kb"}, want="qdisc-drops"),
     "backlog too short": dict(
         host={"net.core.netdev_max_backlog": 2}, want="backlog-drops"),
     "memory pressure": dict(

@@ -35,16 +35,17 @@ class Boundaries:
 
     def __init__(self, fatal):
         self.count, self.fatal = 0, fatal
+        self.pid = os.getpid()  # a timer forked from it is not meant
 
     def pass_one(self):
-        self.count += 1
-        if self.count == self.fatal:
+        self.count += os.getpid() == self.pid
+        if os.getpid() == self.pid and self.count == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def around(self, function, torn=None):
         def wrapped(*arguments):
             self.pass_one()
-            if torn and self.count + 1 == self.fatal:
+            if torn and os.getpid() == self.pid and self.count + 1 == self.fatal:
                 torn(*arguments)
             self.pass_one()
             result = function(*arguments)

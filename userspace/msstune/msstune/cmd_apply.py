@@ -15,7 +15,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "after --timeout unless msstune confirm comes first.")
     cmd.add_argument("settings", nargs="+", metavar="SETTING|PLAN.json",
                      help="KIND:TARGET=VALUE, or a file of msstune plan --json")
-    wanted.permissions(cmd)
+    cmd_verify.permissions(cmd)
     cmd.add_argument("--timeout", type=units.whole(1, 86400), default=120,
                      metavar="S", help="seconds to confirm in, default 120")
     cmd.add_argument("--verify", action="store_true",

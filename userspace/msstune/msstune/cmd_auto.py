@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                      help="what a connection shall reach, bit/s: 10G")
     cmd.add_argument("--rounds", type=units.whole(1, 100), default=5,
                      metavar="N", help="no more rounds than this, default 5")
-    wanted.permissions(cmd)
+    cmd_verify.permissions(cmd)
     cmd_verify.options(cmd)
     cmd.add_argument("--json", action="store_true", help="JSON to stdout")
     cmd.set_defaults(run=run)

@@ -27,6 +27,15 @@ def _margin(text: str) -> tuple[str, float]:
     return name, units.percent(value)
 
 
+def permissions(cmd: argparse.ArgumentParser) -> None:
+    """What must be allowed: shared with apply and auto."""
+    cmd.add_argument("--yes", action="store_true", help="do it")
+    cmd.add_argument("--allow-disruptive", action="store_true",
+                     help="also what may lose packets for a moment")
+    cmd.add_argument("--despite-rivals", action="store_true",
+                     help="also what another program here will write again")
+
+
 def options(cmd: argparse.ArgumentParser) -> None:
     """How it is measured: shared with apply and auto."""
     group = cmd.add_argument_group("experiments")
@@ -67,7 +76,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "improved and no guardrail regressed.")
     cmd.add_argument("settings", nargs="+", metavar="SETTING|PLAN.json",
                      help="KIND:TARGET=VALUE, or a file of msstune plan --json")
-    wanted.permissions(cmd)
+    permissions(cmd)
     options(cmd)
     cmd.add_argument("--json", action="store_true", help="JSON to stdout")
     cmd.set_defaults(run=run, together=False)

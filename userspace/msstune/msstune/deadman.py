@@ -11,13 +11,12 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import sys
 import syslog
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import system
 from .errors import TuneError
@@ -36,27 +35,42 @@ def armed(state: Path, root: Path, number: int,
           timeout: float) -> Iterator[dict[str, Any]]:
     """Start the timer, wait until it runs; the block's end lets go of the pipe.
     Yields what finds it again."""
-    # stdin carries our life to it, stdout its readiness to us.
-    process = subprocess.Popen(
-        _msstune(state, root, "timer", str(number), str(timeout)),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
-        env={**os.environ, "PYTHONPATH": _PACKAGES})
-    assert process.stdin and process.stdout
+    # One pipe carries our life to it, the other its readiness to us.
+    (its_in, life), (ready, its_out) = os.pipe(), os.pipe()
+    # Forked, not started: all it needs is in memory already.
+    pid = os.fork()
+    if pid == 0:
+        _become(its_in, its_out, state, root, number, timeout)
+    os.close(its_in)
+    os.close(its_out)
     try:
-        if process.stdout.readline() != b"armed\n":
+        if os.read(ready, 100) != b"armed\n":
             raise TuneError("the timer does not start; nothing was changed")
         unit = _systemd(state, root, number, timeout)
-        yield {"pid": process.pid, "start": system.start_time(process.pid),
-               "unit": unit}
+        yield {"pid": pid, "start": system.start_time(pid), "unit": unit}
         with suppress(BrokenPipeError):
-            process.stdin.write(b"applied\n")
-            process.stdin.flush()
+            os.write(life, b"applied\n")
     finally:
-        process.stdout.close()
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        process.returncode = 0  # it is not ours to wait for
+        os.close(ready)
+        os.close(life)
+
+
+def _become(its_in: int, its_out: int, state: Path, root: Path, number: int,
+            timeout: float) -> NoReturn:
+    """The timer's process: a session, a folder and open files of its own."""
+    from .engine import Engine  # which needs us, too
+    try:
+        os.setsid()
+        os.chdir("/")
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd, place in ((its_in, 0), (its_out, 1), (null, 2)):
+            os.dup2(fd, place)
+        # The journal's lock among them, which is the maker's.
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        watch(Engine(state, root), number, timeout)
+    finally:
+        os._exit(0)
 
 
 def in_first_namespace() -> bool:

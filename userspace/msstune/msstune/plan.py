@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import plan_host
+from . import plan_host, set_qdisc
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, buffer_for, triple
@@ -153,11 +153,24 @@ def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     yield from _receive_window(d, facts, wish)
 
 
-def _pacing(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
-    where = ("in the program: SO_MAX_PACING_RATE" if "max_pacing_rate" in d.figures
-             else "the device's fq: maxrate")
-    yield Proposal("", "", "", f"{where} is the limit; someone wanted it so", d.why,
-                   "tc-fq(8), socket(7)", "a burst where pacing was needed")
+def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    if "max_pacing_rate" in d.figures:
+        yield Proposal("", "", "", "in the program: SO_MAX_PACING_RATE is the limit; "
+                       "someone wanted it so", d.why, "socket(7)",
+                       "a burst where pacing was needed")
+        return
+    for name, device in facts["devices"].items():
+        for qdisc in device["qdiscs"]:
+            options = qdisc.get("options") or {}
+            if qdisc["kind"] == "fq" and \
+                    options.get("maxrate") == d.figures.get("maxrate"):
+                free = {k: v for k, v in options.items() if k != "maxrate"}
+                place = f":{qdisc['parent']}" if qdisc.get("parent") else ""
+                yield Proposal(f"qdisc:{name}{place}",
+                               set_qdisc.spelled("fq", options),
+                               set_qdisc.spelled("fq", free),
+                               "its maxrate is the limit; someone wanted it so: ask",
+                               d.why, "tc-fq(8)", "a burst where pacing was needed")
 
 
 def _sack(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:

@@ -45,9 +45,13 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        "from it when they are made", d.why,
                        f"{S0}, section 4.1; {S2}, step e",
                        "delay while the queue is long")
-    kind = d.figures.get("kind", "")
-    if kind in ("pfifo", "bfifo", "pfifo_fast"):
-        yield Proposal(f"qdisc:{name}", _spelled(kind, d), "fq",
+    kind, parent = d.figures.get("kind", ""), d.figures.get("parent")
+    if kind not in ("pfifo", "bfifo", "pfifo_fast"):
+        return
+    if not parent or d.figures.get("handle") != "0:":
+        # A class's own default has no handle, and could not be put back.
+        yield Proposal(f"qdisc:{name}:{parent}" if parent else f"qdisc:{name}",
+                       _spelled(kind, d), "fq",
                        "fq shares the queue by connection and paces each, so bursts "
                        "do not overflow it", d.why,
                        f"tc-fq(8); ESnet host tuning; {S0}, section 4.1",
@@ -135,11 +139,13 @@ def _bus(d: Diagnosis, _facts: Facts) -> Iterator[Proposal]:
 
 
 def _mssfrac(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
-    now = facts["sysctl"].get("net.mssfrac.tx_frac", "0")
-    if now != "0":
-        yield Proposal("sysctl:net.mssfrac.tx_frac", now, "0",
-                       "its trials mostly deliver less here", d.why, "mssfrac(4)",
-                       "windows of few segments lose their rest again")
+    for side, loss in (("tx", "windows of few segments lose their rest again"),
+                       ("rx", "windows are of whole segments again")):
+        now = facts["sysctl"].get(f"net.mssfrac.{side}_frac", "0")
+        if now != "0" and side in d.figures.get("sides", ("tx",)):
+            yield Proposal(f"sysctl:net.mssfrac.{side}_frac", now, "0",
+                           "what it does mostly delivers less here", d.why,
+                           "mssfrac(4)", loss)
 
 
 def _cpu(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:

@@ -120,6 +120,10 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
                 "minimum without loss: a queue stands before the bottleneck",
                 "the rate is below what the link can carry", figures)
+    full = _full(facts)
+    if full:
+        return ("path", "medium", full, "it may send more than that",
+                figures)
     if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1:
         return _recovering(f, figures)
     return ("unknown", "low",
@@ -189,6 +193,18 @@ def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
                 return (f"fq on {name_} has maxrate {units.bits(cap * 8)} per "
                         "connection", cap)
     return None
+
+
+def _full(facts: Facts) -> str:
+    """A device whose shaper sends all that it may."""
+    for name_, device in facts["devices"].items():
+        for qdisc in device["qdiscs"]:
+            cap = (qdisc.get("options") or {}).get("rate")
+            if qdisc["kind"] == "tbf" and isinstance(cap, (int, float)) and \
+                    qdisc["bytes"] >= 0.9 * cap * facts["interval"]:
+                return (f"tbf on {name_} sends its {units.bits(cap * 8)}: that is "
+                        "the path")
+    return ""
 
 
 def _lossy(f: Flow, loss: float, rate: float, figures: dict[str, Any]) -> Answer:

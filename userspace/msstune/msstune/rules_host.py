@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import units
+from . import rules_flow, units
 from .collect import Facts
 from .diagnosis import Diagnosis
 
@@ -85,6 +85,7 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             f"{device['txqueuelen']})",
             "no connection sends again what was dropped", 5 if signal else 85,
             {"drops": qdisc["drops"], "share": share, "kind": qdisc["kind"],
+             "parent": qdisc.get("parent"), "handle": qdisc.get("handle"),
              "txqueuelen": device["txqueuelen"],
              "options": qdisc.get("options") or {}})
 
@@ -222,6 +223,20 @@ def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:
             f"mssfrac tried {trials} segment sizes and gave up {reverted}, kept "
             f"{kept}", "the kept ones carry most of the traffic", 30,
             {"trials": trials, "kept": kept, "reverted": reverted})
+    raised = counters.get("treated_rx_raised", 0)
+    for f in facts["flows"]:
+        window, mss = f["rcv_ssthresh"], f["rcv_mss"]
+        lost = rules_flow.waste(window, mss)
+        if raised >= 10 and f["d_bytes_received"] > rules_flow.LEAST \
+                and window < rules_flow.FEW * mss and lost > rules_flow.WASTE:
+            yield Diagnosis(
+                "host", "mssfrac", "low",
+                f"rx_frac raised {raised} offers; {rules_flow.name(f)} has "
+                f"{window / mss:.2f} segments of {mss} bytes: its sender sends "
+                "whole ones, and waits for the rest",
+                "its sender sizes segments to fill the window (tx_frac there)", 52,
+                {"raised": raised, "waste": lost, "sides": ["rx"]})
+            return
 
 
 def _timestamps(facts: Facts) -> Iterator[Diagnosis]:

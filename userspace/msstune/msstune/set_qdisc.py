@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The root queue discipline of a device, by tc(8).
+"""The queue discipline of a device, its root or that of a class, by tc(8).
 
 Only what can be put back is replaced: the kernel's default, and disciplines
 without classes whose every option is known here.
@@ -7,6 +7,7 @@ without classes whose every option is known here.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +57,28 @@ def spelled(kind: str, options: dict[str, Any]) -> str:
 
 
 class Qdisc(DeviceSetting):
+    """qdisc:DEVICE, or qdisc:DEVICE:MAJOR:MINOR for the one of a class."""
+
     kind = "qdisc"
     rounds = disruptive = True
 
     def __init__(self, target: str, root: Path) -> None:
         super().__init__(target, root)
-        if not target or ":" in target or target.startswith("-"):
+        if not re.fullmatch(r"[^-:][^:]*(:[0-9a-f]+:[0-9a-f]+)?", target):
             raise UsageError(f"qdisc:{target}: a setting is qdisc:DEVICE=KIND "
-                             "OPTION...")
+                             "OPTION..., or qdisc:DEVICE:MAJOR:MINOR=... of a "
+                             "class")
+        parent = target.partition(":")[2]
+        self.place = ["parent", parent] if parent else ["root"]
 
     def read(self) -> str:
         found = json.loads(system.run("tc", "-j", "qdisc", "show", "dev",
-                                      self.device, "root") or "[]")
+                                      self.device, *self.place) or "[]")
         # A default one has no handle of its own, or is not shown at all.
         if not found or found[0].get("handle", "0:") == "0:":
+            if self.place[0] == "parent":
+                raise NotSupported(f"{self.name}: a class's default queue could "
+                                   "not be put back; set it by hand")
             return DEFAULT
         kind = found[0]["kind"]
         if kind not in _OPTIONS:
@@ -79,13 +88,21 @@ class Qdisc(DeviceSetting):
 
     def write(self, value: str) -> None:
         if value == DEFAULT:
-            system.run("tc", "qdisc", "del", "dev", self.device, "root")
+            system.run("tc", "qdisc", "del", "dev", self.device, *self.place)
         else:
-            system.run("tc", "qdisc", "replace", "dev", self.device, "root",
-                       *value.split())
+            # By a handle of its own it is a new one: one of the same kind would
+            # keep the options that @value does not name.
+            taken = {one.get("handle") for one in json.loads(system.run(
+                "tc", "-j", "qdisc", "show", "dev", self.device) or "[]")}
+            handle = next(h for h in (f"{n:x}:" for n in range(0x7000, 0x8000))
+                          if h not in taken)
+            system.run("tc", "qdisc", "replace", "dev", self.device, *self.place,
+                       "handle", handle, *value.split())
 
     def check(self, value: str) -> None:
         kind = value.split()[0]
+        if kind == DEFAULT and self.place[0] == "parent":
+            raise UsageError(f"{self.name}={value}: only of a root")
         if kind != DEFAULT and kind not in _OPTIONS:
             raise UsageError(f"{self.name}={value}: {DEFAULT}, "
                              f"{', '.join(_OPTIONS)} can be set and undone")

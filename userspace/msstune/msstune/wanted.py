@@ -15,15 +15,6 @@ from .engine import Change
 from .errors import TuneError, UsageError
 
 
-def permissions(cmd: argparse.ArgumentParser) -> None:
-    """What must be allowed: shared with verify and auto."""
-    cmd.add_argument("--yes", action="store_true", help="do it")
-    cmd.add_argument("--allow-disruptive", action="store_true",
-                     help="also what may lose packets for a moment")
-    cmd.add_argument("--despite-rivals", action="store_true",
-                     help="also what another program here will write again")
-
-
 def _from_plan(path: Path, root: Path) -> list[Change]:
     try:
         plan: Any = json.loads(path.read_text(encoding="utf-8"))
