@@ -366,6 +366,7 @@ def test_systemd_gets_a_timer_too(tmp_path, monkeypatch, state, root):
     ("offload:eth0:gro=1", "on or off"), ("coalesce:eth0:rx-usecs=x", "whole"),
     ("coalesce:eth0:adaptive-rx=1", "on or off"),
     ("qdisc:eth0=htb", "can be set and undone"),
+    ("qdisc:eth0:1=pfifo", "MAJOR:MINOR"), ("qdisc:eth0:1:1=default", "of a root"),
     ("route:10.0.0.0/8:foo=1", "NAME one of initcwnd"),
     ("route:10.0.0.0/8:cwnd=lock", "lock VALUE"),
 ])

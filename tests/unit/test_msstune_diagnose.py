@@ -137,6 +137,23 @@ def test_host_where_no_connection_knows_better(more, limit):
     assert first(facts({"high_unacked": 20}, **more)).limit == limit
 
 
+def test_a_shaper_at_its_rate_is_the_path():
+    for share, limit in ((0.99, "path"), (0.5, "unknown")):
+        queue = {"kind": "tbf", "drops": 0, "packets": 9, "bytes": 2 * 10**6 * share,
+                 "options": {"rate": 10**6}}
+        assert first(facts({"high_unacked": 20}, devices=device(qdiscs=[queue]))
+                     ).limit == limit
+
+
+def test_a_connection_of_a_part_of_the_interval():
+    """Its rate and its idle time are of its own life."""
+    half = {"seconds": 1.0, "d_busy_time": 10**6, "d_rwnd_limited": 9 * 10**5,
+            "high_snd_wnd": 10**5, "low_snd_wnd": 10**5}
+    found = first(facts(half))
+    assert found.limit == "receive-window"
+    assert found.figures["bits_per_second"] == 8 * SENDER["d_bytes_acked"]
+
+
 def test_reader_on_the_interrupts_cpu():
     flow = RECEIVER | {"owner": {"cpu": 0, "pid": 7, "comm": "reader"}}
     busy = {"0": CPU | {"idle": 4, "softirq": 60, "user": 100}, "1": CPU}

@@ -102,6 +102,37 @@ def test_mssfrac_is_switched_on_and_off():
     assert proposed(harmed) == {"sysctl:net.mssfrac.tx_frac": "0"}
 
 
+def test_a_fraction_at_one_end_only_is_switched_off():
+    """Where the sender sends whole segments; where it fills the window, not."""
+    few = RECEIVER | {"rcv_ssthresh": 17800, "rcv_mss": 8948, "rcvbuf": 26500}
+    for mss, wanted in ((8948, "0"), (4450, None)):
+        given = facts(few | {"rcv_mss": mss}, mssfrac={"treated_rx_raised": 40})
+        given["sysctl"] |= {"net.mssfrac.rx_frac": "64", "net.mssfrac.tx_frac": "8"}
+        got = proposed(given)
+        assert got.get("sysctl:net.mssfrac.rx_frac") == wanted
+        assert "sysctl:net.mssfrac.tx_frac" not in got
+
+
+@pytest.mark.parametrize("place, setting", [
+    ({"root": True, "handle": "1:"}, "qdisc:eth0"),
+    ({"parent": "1:1", "handle": "8001:"}, "qdisc:eth0:1:1")])
+def test_queues_are_replaced_where_they_are(place, setting):
+    """At the root, or in the class of a shaper."""
+    queue = {"kind": "pfifo", "drops": 50, "packets": 9999, "bytes": 10**6,
+             "options": {"limit": 2}} | place
+    assert proposed(facts(LOSSY, devices=device(qdiscs=[queue]))) == {setting: "fq"}
+    paced = queue | {"kind": "fq", "drops": 0, "options": {
+        "limit": 100, "maxrate": 13 * 10**6}}
+    assert proposed(facts(devices=device(qdiscs=[paced]))) == {
+        setting: "fq limit 100"}
+
+
+def test_a_class_has_no_default_to_go_back_to():
+    queue = {"kind": "pfifo", "drops": 50, "packets": 9999, "bytes": 10**6,
+             "options": {"limit": 2}, "parent": "1:1", "handle": "0:"}
+    assert proposed(facts(LOSSY, devices=device(qdiscs=[queue]))) == {}
+
+
 def test_a_peers_setting_is_advice():
     got = proposed(facts(RWND | {"high_snd_wnd": 65536, "low_snd_wnd": 65000}))
     assert list(got) == [""]

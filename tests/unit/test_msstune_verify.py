@@ -22,6 +22,7 @@ import msstune_kill as kill  # noqa: E402
 from msstune_facts import facts  # noqa: E402
 from msstune import (auto_page, cli, collect, deadman, settings,  # noqa: E402
                      sockdiag, switchback, traffic)
+from msstune.engine import Change  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
 from msstune.switchback import Protocol  # noqa: E402
 from msstune.verify import Verifier  # noqa: E402
@@ -96,7 +97,6 @@ def verifier(state, root, **more):
 
 
 def changes(root, *texts):
-    from msstune.engine import Change
     return [Change(*settings.parse(text, root)) for text in texts]
 
 
@@ -150,7 +150,7 @@ def test_each_for_itself(fake, root, state):
     assert "aa" not in rmem.result
 
 
-def test_all_together_where_none_helps_alone(fake, root, state):
+def test_all_together_where_none_helps_alone(fake, root, state, monkeypatch):
     original = fake.__call__
 
     def both(over, before):
@@ -158,7 +158,7 @@ def test_all_together_where_none_helps_alone(fake, root, state):
         if len(fake.blocks[-1]) == 2:
             figures["bytes_per_s"] *= 3
         return figures
-    traffic.watch = both    # undone with fake's monkeypatch
+    monkeypatch.setattr(traffic, "watch", both)
     outcomes = verifier(state, root).each(changes(root, ECN, RMEM))
     assert [bool(o.number) for o in outcomes] == [False, False, True]
 
@@ -311,11 +311,11 @@ def test_a_load_decides(root, state, monkeypatch):
     one, = verifier(state, root, primary="value", load=load).each(
         changes(root, RMEM))
     assert one.number
-    one, = Verifier(kill.engine(state, root), Protocol(
+    more = Verifier(kill.engine(state, root), Protocol(
         "value", True, 8, settle=0, load=load, page=False),
-        state.with_name("more"), print).each(
-            changes(root, "net.ipv4.tcp_rmem=4096 65536 2097152"))\
-        if state.with_name("more").mkdir() is None else ()
+        state.with_name("more"), lambda text: None)
+    more.begin()
+    one, = more.each(changes(root, "net.ipv4.tcp_rmem=4096 65536 2097152"))
     assert one.result["verdict"] == "regressed" and not one.number
 
 
