@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Iterator
 
-from . import (auto_page, cmd_diagnose, cmd_verify, collect, diagnose, plan, units,
+from . import (auto_page, cmd_verify, collect, diagnose, plan, units,
                wanted)
 from .diagnosis import Diagnosis
 from .engine import Change
