@@ -44,6 +44,9 @@ def device(**more):
 @pytest.mark.parametrize("given, wanted", [
     # 10 Gbit/s x 10.4 ms = 13 MB in flight; twice that, a power of two.
     (facts(WINDOW), {"sysctl:net.ipv4.tcp_rmem": "4096 131072 33554432"}),
+    # Where it starts, too, if that is below the kernel's own.
+    (with_sysctl(WINDOW, tcp_rmem="4096 16384 131072"),
+     {"sysctl:net.ipv4.tcp_rmem": "4096 131072 33554432"}),
     (with_sysctl(WINDOW, tcp_moderate_rcvbuf="0"),
      {"sysctl:net.ipv4.tcp_rmem": "4096 131072 33554432",
       "sysctl:net.ipv4.tcp_moderate_rcvbuf": "1"}),

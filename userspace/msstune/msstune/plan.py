@@ -19,6 +19,7 @@ from .plan_values import Proposal, buffer_for, triple
 
 IP_SYSCTL = "docs.kernel.org/networking/ip-sysctl"
 S0 = "Feng et al., SC 2003"
+RMEM_START, WMEM_START = 131072, 16384
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal
         return
     low, middle, high = triple(facts, "net.ipv4.tcp_rmem")
     if size > high:
+        # The second, where a buffer starts, no lower than the kernel's own.
         yield Proposal("sysctl:net.ipv4.tcp_rmem", f"{low} {middle} {high}",
-                       f"{low} {middle} {size}",
+                       f"{low} {max(middle, RMEM_START)} {size}",
                        "the window is the limit, and autotuning stops at the third "
                        "value; half of a buffer is window", how + note,
                        f"{S0}, section 3.3.1; {IP_SYSCTL}",
@@ -107,7 +109,7 @@ def _send_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     low, middle, high = triple(facts, "net.ipv4.tcp_wmem")
     if size > high:
         yield Proposal("sysctl:net.ipv4.tcp_wmem", f"{low} {middle} {high}",
-                       f"{low} {middle} {size}",
+                       f"{low} {max(middle, WMEM_START)} {size}",
                        "what is not acknowledged has to be kept, and the buffer "
                        "was full", how + note,
                        f"{S0}, section 4.1; {IP_SYSCTL}",
