@@ -358,6 +358,24 @@ def test_traffic_counts_what_moves(monkeypatch):
     assert seen["carried_percent"] < 5 and seen["rtt_us"] > 1
 
 
+def test_a_dump_that_misses_a_connection(monkeypatch):
+    """It is not new when it is seen again."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    with socket.create_connection(listener.getsockname()) as sock, \
+            listener.accept()[0]:
+        sock.sendall(bytes(50_000))
+        time.sleep(.2)  # acknowledged
+        port = sock.getsockname()[1].to_bytes(2, "big")
+        whole = {cookie: look for cookie, look in sockdiag.looks().items()
+                 if port in (look.head[4:6], look.head[6:8])}
+        dumps = iter([whole, {}, whole, {}, whole])
+        monkeypatch.setattr(sockdiag, "looks", lambda: next(dumps))
+        monkeypatch.setattr(traffic, "STEP", .01)
+        left = iter([False] * 4 + [True])
+        seen = traffic.watch(lambda elapsed: next(left), set())
+    assert whole and seen["bytes_per_s"] == 0
+
+
 def test_a_short_connection_is_a_flow(monkeypatch):
     """Its own time counts, not the interval."""
     listener = socket.create_server(("127.0.0.1", 0))

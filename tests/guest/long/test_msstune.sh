@@ -3,7 +3,7 @@
 # msstune on real traffic: planted faults and what it says first (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
 . "$(dirname "$0")/../../lib.sh"
-plan 27
+plan 29
 
 tune=("$TOP/userspace/msstune/msstune.sh" --state "$TMP/state")
 modprobe -a sch_netem sch_tbf sch_fq sch_fq_codel veth tcp_diag || exit
@@ -48,4 +48,19 @@ python_cases /dev/stdin "$TOP" <<-'END'
 	        good = shown() == before and before[0] == value.split()[0]
 	        print("ok" if good else "not ok", value.split()[0],
 	              "is put back with all its options")
+	    qdisc.write("fq maxrate 77mbit")
+	    qdisc.write("fq")
+	    print("ok" if "maxrate" not in qdisc.read() else "not ok",
+	          "an option that is not named is gone")
+	    subprocess.run("tc qdisc replace dev vq root handle 1: tbf rate 9mbit "
+	                   "burst 20kb limit 1mb && tc qdisc add dev vq parent 1:1 "
+	                   "pfifo limit 7", shell=True, check=True)
+	    leaf = settings.named("qdisc:vq:1:1")
+	    old = leaf.read()
+	    leaf.write("fq limit 99")
+	    between = leaf.read()
+	    leaf.write(old)
+	    print(old, "|", between, "|", leaf.read())
+	    good = old == leaf.read() == "pfifo limit 7" and "fq limit 99" in between
+	    print("ok" if good else "not ok", "the queue of a class is put back")
 END
