@@ -111,7 +111,7 @@ def rate():
 def auto(end, directory):
     """msstune auto, in this process: Python starts slowly in a guest."""
     sys.argv = ["msstune", "--state", f"{directory}/state", "auto", "--yes",
-                "--pairs", "8", "--block", "1.5s", "--settle", "2s", "--interval",
+                "--pairs", "8", "--block", "3s", "--settle", "2s", "--interval",
                 "3s", "--rate", "5M", "--allow-disruptive", "--no-report", "-o",
                 f"{directory}/results"]
     with inside(end):

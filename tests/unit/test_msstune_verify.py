@@ -235,18 +235,23 @@ def children_of(pid):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("arm", ["changed", "unchanged"])
+@pytest.mark.parametrize("arm", ["changed", "unchanged", "between"])
 def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
-    """The timer notices at once, and mssab ends, too."""
+    """The timer notices at once, and mssab ends, too; also before it is served."""
     before = snapshot(root)
     mark = tmp_path / "mark"
     found = Traffic(root)
 
-    def hang(_):
+    def hang(*_):
+        mark.write_text(" ".join(children_of(os.getpid())))
+        time.sleep(1000)
+
+    def disturb(_):
         if bool(found.blocks[-1]) == (arm == "changed"):
-            mark.write_text(" ".join(children_of(os.getpid())))
-            time.sleep(1000)
-    found.disturb = hang
+            hang()
+    found.disturb = disturb
+    if arm == "between":
+        monkeypatch.setattr(switchback.select, "select", hang)
     monkeypatch.setattr(traffic, "watch", found)
     child = os.fork()
     if child == 0:
@@ -256,6 +261,8 @@ def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os._exit(cli.main())
     wait_until(lambda: mark.exists() and mark.read_text())
+    if arm == "between":
+        time.sleep(1)  # mssab starts, and waits for an answer
     assert (snapshot(root) != before) == (arm == "changed")
     os.kill(child, number)
     status = os.waitpid(child, 0)[1]
