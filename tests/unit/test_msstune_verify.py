@@ -110,7 +110,7 @@ def test_improved_is_kept(fake, root, state):
     assert one.result["verdict"] == "improved" and one.number
     assert "1048576" in (root / "proc/sys/net/ipv4/tcp_rmem").read_text()
     states = [t.state for t in session.engine.transactions()]
-    assert states == ["ended"] * 8 + ["confirmed"]
+    assert states == ["ended"] * 9 + ["confirmed"]
     # A/A first, then each pair with and without.
     assert not any(fake.blocks[:16])
     pairs = list(zip(fake.blocks[16::2], fake.blocks[17::2]))
@@ -167,6 +167,19 @@ def test_rtt_may_decide(fake, root, state):
     fake.effects["tcp_rmem"] = {"rtt_us": .5}
     one, = verifier(state, root, primary="rtt").each(changes(root, RMEM))
     assert one.number
+
+
+def test_what_is_refused_is_known_at_once(fake, root, state, monkeypatch):
+    original = settings.Sysctl.write
+
+    def refusing(self, text):
+        if text == "1":
+            raise OSError(1, "Operation not permitted")
+        original(self, text)
+    monkeypatch.setattr(settings.Sysctl, "write", refusing)
+    with pytest.raises(TuneError, match="not permitted"):
+        verifier(state, root).each(changes(root, ECN))
+    assert not fake.blocks
 
 
 # --- Noise ------------------------------------------------------------------
@@ -466,6 +479,23 @@ def test_auto_reports_what_it_was_stopped_by(fake, root, state, monkeypatch):
     fake.disturb = lambda number: number > 4 and path.write_text("1 2 3\n")
     status, document = autos(root, state, monkeypatch, [limited()], "--yes")
     assert status == 1 and document["end"] == "it was ended by an error"
+
+
+def test_the_load_of_auto_must_last(fake, root, state, monkeypatch, capsys):
+    """It runs while it is diagnosed."""
+    monkeypatch.setattr(collect, "collect", lambda interval: time.sleep(.5))
+    for load, status, sentence in (("sleep .1", 1, "load ended before"),
+                                   ("sleep 1", 1, "load ended before")):
+        monkeypatch.setattr(sys, "argv", [
+            "msstune", "--state", str(state), "--root", str(root), "auto",
+            "--settle", "600ms" if load == "sleep 1" else "1ms", "--load", load])
+        assert cli.main() == status
+        assert sentence in capsys.readouterr().err
+    monkeypatch.setattr(collect, "collect", lambda interval: facts())
+    monkeypatch.setattr(sys, "argv", [
+        "msstune", "--state", str(state), "--root", str(root), "auto",
+        "--settle", "1ms", "--load", "sleep .5"])
+    assert cli.main() == 0
 
 
 def test_the_page_escapes():

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from . import units
+from . import verify
 
 STYLE = """body { font: 15px/1.5 sans-serif; max-width: 50em; margin: 2em auto;
 padding: 0 1em } table { border-collapse: collapse } td, th { text-align: left;
@@ -30,11 +30,8 @@ def _effect(experiment: dict[str, Any]) -> str:
     """Of the metric that decides."""
     name = experiment["primary"][0]
     metric = experiment["metrics"].get(name)
-    if not metric or metric["effect"] is None:
-        return escape(experiment["why"])
-    shown = units.bits if metric["unit"] == "bit/s" else "{:.4g}".format
-    before, after = (shown(arm.get("mean", 0)) for arm in metric["arms"].values())
-    return escape(f"{name} {before} to {after}, {metric['effect']:+.3g} %")
+    return escape(f"{name} {verify.effect(metric)}" if metric
+                  else experiment["why"])
 
 
 def _experiment(experiment: dict[str, Any]) -> str:

@@ -7,10 +7,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Iterator
+from typing import Any
 
 from . import (auto_page, cmd_verify, collect, diagnose, plan, units,
                wanted)
@@ -64,13 +64,17 @@ def _loaded(args: argparse.Namespace) -> Iterator[None]:
     if not args.load:
         yield
         return
-    with subprocess.Popen(["sh", "-c", args.load], stdout=subprocess.DEVNULL,
-                          stdin=subprocess.DEVNULL) as process:
+    process = subprocess.Popen(["sh", "-c", args.load], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL)
+    try:
         time.sleep(args.settle)
         yield
         if process.poll() is not None:
             raise TuneError("the load ended before it was diagnosed: it must run "
                             "for longer than --settle and --interval together")
+        process.wait()
+    finally:
+        process.kill()
 
 
 def look(args: argparse.Namespace) -> Round:

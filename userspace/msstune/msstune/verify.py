@@ -11,7 +11,7 @@ from typing import Any
 from . import units
 from .engine import Change, Engine
 from .errors import UsageError
-from .switchback import CHANGED, NOW, Protocol, Switchback
+from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
 
 #: More than this share of bytes of connections older than their block, and what a
 #: setting does to new ones is hardly seen, %.
@@ -53,21 +53,31 @@ class Outcome:
                 "results": str(self.folder)}
 
 
+def figure(value: float, unit: str) -> str:
+    """Of one of mssab's metrics."""
+    if unit == "bit/s":
+        return units.bits(value)
+    return units.duration(value / 1e6) if unit == "us" else f"{value:.4g}"
+
+
+def effect(metric: dict[str, Any]) -> str:
+    """From which to which figure, and the difference where there is one."""
+    text = " -> ".join(figure(metric["arms"][arm].get("mean", 0), metric["unit"])
+                       for arm in (NOW, CHANGED))
+    found = [metric[key] for key in ("effect", "low", "high")]
+    if None in found:
+        return text
+    unit = "%" if metric["scale"] == "log" else metric["unit"]
+    point, low, high = (f"{value + 0.0:+.4g}" for value in found)  # no -0
+    return (f"{text}, {point} {unit} ({100 - 100 * metric['level']:.4g} % interval "
+            f"{low} .. {high})")
+
+
 def told(outcome: Outcome) -> list[str]:
     """In lines."""
     result = outcome.result
-    lines = []
-    for name, metric in result["metrics"].items():
-        before, after = (metric["arms"][arm].get("mean", 0)
-                         for arm in (NOW, CHANGED))
-        percent = "%" if metric["scale"] == "log" else metric["unit"]
-        shown = units.bits if metric["unit"] == "bit/s" else "{:.4g}".format
-        lines.append(
-            f"{name}: {metric['verdict']}, {shown(before)} -> {shown(after)}"
-            + (f", {metric['effect']:+.3g} {percent} ({100 - 100 * metric['level']:.4g}"
-               f" % interval {metric['low']:+.3g} .. {metric['high']:+.3g})"
-               if None not in (metric["effect"], metric["low"], metric["high"])
-               else ""))
+    lines = [f"{name}: {metric['verdict']}, {effect(metric)}"
+             for name, metric in result["metrics"].items()]
     lines.append(f"verdict: {result['verdict']}"
                  + (f": {result['why']}" if result["why"] else ""))
     lines += [f"note: {note}" for note in result["notes"]]
@@ -113,6 +123,9 @@ class Verifier:
         title = ", ".join(f"{c.setting.name} {' '.join((c.expected or '').split())}"
                           f" -> {c.new}" for c in changes)
         self.tell(title)
+        # Once for nothing: what is refused is known before anything is measured.
+        with self.engine.trial(changes, SLACK):
+            pass
         switchback = Switchback(self.engine, changes, self.protocol)
         result = self._run(switchback, title, aa=not self.count)
         seen = _resolved(result)

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# msstune auto end to end (auto.py): two planted faults, of which the lost throughput
+# comes back, and a host where nothing is wrong and nothing is touched.
+#
+# usage: det_auto.sh [NAME...]     other faults of auto.py instead
+. "$(dirname "$0")/../../lib.sh"
+
+cases=("$@")
+[ $# -gt 0 ] || cases=("receive buffer too small" "send buffer too small"
+	"nothing is wrong")
+plan ${#cases[@]}
+modprobe -a sch_netem sch_tbf sch_fq sch_fq_codel veth tcp_diag tcp_bbr || exit
+insmod "$MODULE" || exit
+defer "rmmod mssfrac"
+python_cases "$TOP/tests/guest/auto.py" "${cases[@]}"
