@@ -30,7 +30,7 @@ from msstune import cli, traffic  # noqa: E402
 
 LIFE = 1.2      # seconds that a connection sends
 PATIENCE = 3.0  # and that it waits for progress
-MEASURE = 15.0
+MEASURE = 10.0
 LOST = 0.1      # of the goodput, that a fault must take to count
 SHARE = 0.9     # of what was lost, that is to come back
 traffic.STEP = 0.5  # looks cost the only CPU
