@@ -9,6 +9,7 @@ import platform
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
     directory = args.output or DEFAULT / args.experiment.stem
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
-    with system.alone(), journal.opened(
+    # Only what makes namespaces, whose names are fixed, has to be alone.
+    with (system.alone() if plan.arms[0].cell else nullcontext()), journal.opened(
             directory, manifest(plan, args.experiment, source),
             args.resume) as book, bench.Bench(plan) as place:
         try:
