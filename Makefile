@@ -151,6 +151,11 @@ bench-payload:			## sweep the size of one write, and plot it
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
 	@scripts/bench-payload $(KERNEL)
 
+ladder:				## record the workloads on each packaged kernel
+	@scripts/setup build guest $(KERNEL) plot
+	@$(MAKE) $(QUIET) workloads
+	@scripts/ladder
+
 load: module			## load the module into this machine's kernel
 	@scripts/load
 
@@ -178,5 +183,5 @@ help:				## this list
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
 	docs tools demo check check-all check-debug check-packetdrill check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
-	bench-overhead bench-programs bench-payload load unload dkms undkms \
-	install uninstall clean help
+	bench-overhead bench-programs bench-payload ladder load unload dkms \
+	undkms install uninstall clean help
