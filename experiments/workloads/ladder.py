@@ -190,7 +190,10 @@ def plot(ladder, output):
                   loc="center right", fontsize=8, frameon=False)
     figure.suptitle("Where a packet's instructions go, kernel by kernel")
     figure.tight_layout(rect=(0, 0, 0.92, 0.98))
-    figure.savefig(output / "ladder.svg", metadata={"Date": None})
+    svg = output / "ladder.svg"
+    figure.savefig(svg, metadata={"Date": None})
+    # It ends lines with blanks.
+    svg.write_text(re.sub(r" +$", "", svg.read_text(), flags=re.M))
     figure.savefig(output / "ladder.png", dpi=80)
 
 

@@ -19,10 +19,12 @@ print(eval(sys.argv[2]))' "$TMP/$1.json" "$2"
 }
 
 check "ping-pong is recorded, with seeds 1 and 2" record 1 2 ping-pong
+# The unprofiled run of 6.1 has two levels, 0.9 % apart (limitations.rst).
 agree() {
-	"$PP" check --raw --tolerance 0.5 "$TMP/ping-pong-1.json" \
-		"$TMP/ping-pong-2.json" && "$PP" check --raw --tolerance 0.15 \
-		--metric tx.cost "$TMP/ping-pong-1.json" "$TMP/ping-pong-2.json"
+	local both=("$TMP/ping-pong-1.json" "$TMP/ping-pong-2.json")
+	"$PP" check --raw --tolerance 1.5 "${both[@]}" &&
+		"$PP" check --raw --tolerance 0.15 --metric rx.fast.cost "${both[@]}" &&
+		"$PP" check --raw --tolerance 0.15 --metric tx.cost "${both[@]}"
 }
 check "they agree" agree
 # 4000 messages and answers, and what opens and ends a connection
