@@ -114,7 +114,7 @@ def table(ladder, figure):
                 continue
             line += f"{value:>11,.0f} {change(last.get(name), value):>6}"
             last[name] = value
-        lines.append(line)
+        lines.append(line.rstrip())
     return "\n".join(lines)
 
 
