@@ -19,12 +19,15 @@ print(eval(sys.argv[2]))' "$TMP/$1.json" "$2"
 }
 
 check "ping-pong is recorded, with seeds 1 and 2" record 1 2 ping-pong
-# The unprofiled run of 6.1 has two levels, 0.9 % apart (limitations.rst).
+# On 6.1 what wakes the reader has two levels, 3 % of its stage apart: all that
+# comes before it agrees closely (limitations.rst).
 agree() {
-	local both=("$TMP/ping-pong-1.json" "$TMP/ping-pong-2.json")
-	"$PP" check --raw --tolerance 1.5 "${both[@]}" &&
-		"$PP" check --raw --tolerance 0.15 --metric rx.fast.cost "${both[@]}" &&
-		"$PP" check --raw --tolerance 0.15 --metric tx.cost "${both[@]}"
+	local both=("$TMP/ping-pong-1.json" "$TMP/ping-pong-2.json") figure
+	"$PP" check --raw --tolerance 5 "${both[@]}" || return
+	for figure in tx.cost tx.at.write tx.at.transmit rx.at.netif; do
+		"$PP" check --raw --tolerance 0.25 --metric $figure \
+			"${both[@]}" || return
+	done
 }
 check "they agree" agree
 # 4000 messages and answers, and what opens and ends a connection
