@@ -24,25 +24,8 @@ sed -i 1d "$tmp/script"
 case \$line in
 exit*) \$line ;;
 esac
-exec python3 -IS - "\$line" "\$6/\$7.json" <<'PY'
-import json, sys
-with open("$top/tests/unit/test_profile/sample.json") as f:
-    p = json.load(f)
-names = {s["id"]: s["name"] for s in p["stages"]}
-for x in p["paths"]:
-    for k in "packets", "segments", "bytes", "work_ns", "wait_ns":
-        x[k] *= 10
-    x["stage_ns"] = [10 * v for v in x["stage_ns"]]
-    for i, s in enumerate(x["stages"]):
-        if names[s] == "estab":
-            more = int(x["stage_ns"][i] * float(sys.argv[1]) / 100)
-            x["stage_ns"][i] += more
-            x["work_ns"] += more
-for k in p["account"]:
-    p["account"][k] *= 10
-with open(sys.argv[2], "w") as f:
-    json.dump(p, f)
-PY
+exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\$7.json" \
+	"slower('estab', 1 + \$line / 100)"
 END
 cat >"$tree/scripts/tree-kernel" <<END
 #!/bin/sh

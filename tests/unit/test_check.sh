@@ -24,35 +24,9 @@ check() {
 	fi
 }
 
-# change FILE STATEMENT: the kept profile tenfold, then changed; path(WORDS...)
-# yields the paths with these flags and this direction.
+# change FILE STATEMENT: the kept profile, changed; see kept_profile.py
 change() {
-	python3 -IS - "$KEPT" "$1" "$2" <<'END'
-import json, sys
-with open(sys.argv[1]) as f:
-    p = json.load(f)
-names = {s["id"]: s["name"] for s in p["stages"]}
-for x in p["paths"]:
-    for k in "packets", "segments", "bytes", "work_ns", "wait_ns":
-        x[k] *= 10
-    x["stage_ns"] = [10 * v for v in x["stage_ns"]]
-for k in p["account"]:
-    p["account"][k] *= 10
-p["probe"]["known"] = False     # times as they are
-def path(*words):
-    return [x for x in p["paths"]
-            if {x["direction"], *x["flags"]}.issuperset(words)]
-def slower(stage, factor, *words):
-    for x in path(*words):
-        for i, s in enumerate(x["stages"]):
-            if names[s] == stage:
-                more = int(x["stage_ns"][i] * (factor - 1))
-                x["stage_ns"][i] += more
-                x["work_ns"] += more
-exec(sys.argv[3])
-with open(sys.argv[2], "w") as f:
-    json.dump(p, f)
-END
+	python3 -B "$TOP/tests/unit/kept_profile.py" "$1" "$2"
 }
 
 # gives STATUS PATTERN ARGUMENT...: of pathprof check.

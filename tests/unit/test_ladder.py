@@ -4,32 +4,25 @@ kernel to the next, and the figures behind a step.  The profile is kept."""
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from kept_profile import Kept  # noqa: E402
+
 TOP = Path(__file__).resolve().parents[2]
 LADDER = TOP / "experiments/workloads/ladder.py"
-KEPT = json.loads(
-    (TOP / "tests/unit/test_profile/sample.json").read_text())
 
 
-def profile(factor=1, stage="estab", load=1000):
-    """The kept profile tenfold; what one stage took times a factor."""
-    made = json.loads(json.dumps(KEPT))
-    names = {s["id"]: s["name"] for s in made["stages"]}
-    for path in made["paths"]:
-        for key in "packets", "segments", "bytes", "work_ns", "wait_ns":
-            path[key] *= 10
-        path["stage_ns"] = [10 * ns for ns in path["stage_ns"]]
-        for at, number in enumerate(path["stages"]):
-            if names[number] == stage:
-                more = int(path["stage_ns"][at] * (factor - 1))
-                path["stage_ns"][at] += more
-                path["work_ns"] += more
-    made["account"] = {key: 10 * n for key, n in made["account"].items()}
-    made["load"] = {"ns": load * 500, "packets": 500, "bytes": 1}
-    return made
+def profile(factor=1, load=1000):
+    """The kept profile; what the stage estab took times a factor."""
+    kept = Kept()
+    kept.slower("estab", factor)
+    kept.profile["load"] = {"ns": load * 500, "packets": 500, "bytes": 1}
+    return kept.profile
 
 
 def work(made):

@@ -15,6 +15,8 @@ import_path = str(Path(__file__).resolve().parent)
 sys.path.insert(0, import_path)
 
 import msstune_kill as kill  # noqa: E402
+import msstune_root  # noqa: E402
+from msstune_root import snapshot  # noqa: E402
 from msstune import (conflicts, deadman, export,  # noqa: E402
                      lint_read, set_qdisc, settings, system, wanted)
 from msstune.engine import Change, Engine  # noqa: E402
@@ -31,21 +33,12 @@ WANTED = ["net.ipv4.tcp_rmem=4096 131072 16777216",
 
 @pytest.fixture
 def root(tmp_path):
-    for name, text in FILES.items():
-        path = tmp_path / "root/proc/sys" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path / "root"
+    return msstune_root.make(tmp_path / "root", FILES)
 
 
 @pytest.fixture
 def state(tmp_path):
     return tmp_path / "state"
-
-
-def snapshot(root):
-    return {str(path.relative_to(root)): path.read_bytes()
-            for path in root.rglob("*") if path.is_file()}
 
 
 def value(root, name):

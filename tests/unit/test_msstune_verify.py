@@ -19,6 +19,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import msstune_kill as kill  # noqa: E402
+import msstune_root  # noqa: E402
+from msstune_root import snapshot  # noqa: E402
 from msstune_facts import facts  # noqa: E402
 from msstune import (auto_page, cli, collect, deadman, settings,  # noqa: E402
                      sockdiag, switchback, traffic)
@@ -34,21 +36,12 @@ FILES = {"net/ipv4/tcp_rmem": "4096\t65536\t65536\n", "net/ipv4/tcp_ecn": "2\n"}
 
 @pytest.fixture
 def root(tmp_path):
-    for name, text in FILES.items():
-        path = tmp_path / "root/proc/sys" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path / "root"
+    return msstune_root.make(tmp_path / "root", FILES)
 
 
 @pytest.fixture
 def state(tmp_path):
     return tmp_path / "state"
-
-
-def snapshot(root):
-    return {str(path.relative_to(root)): path.read_bytes()
-            for path in root.rglob("*") if path.is_file()}
 
 
 class Traffic:
