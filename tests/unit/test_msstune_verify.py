@@ -76,6 +76,8 @@ class Traffic:
 @pytest.fixture
 def fake(root, monkeypatch):
     monkeypatch.setattr(deadman, "armed", kill.no_timer)
+    # Blocks last milliseconds here: two stolen ticks would void one.
+    monkeypatch.setattr(switchback, "STOLEN", 0)
     found = Traffic(root)
     monkeypatch.setattr(traffic, "watch", found)
     return found
