@@ -24,8 +24,10 @@ sed -i 1d "$tmp/script"
 case \$line in
 exit*) \$line ;;
 esac
+release=6.1.0-56-amd64
+[ "\$2" != /image/of/tree ] || release=6.12.117
 exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\$7.json" \
-	"slower('estab', 1 + \$line / 100)"
+	"slower('estab', 1 + \$line / 100); p['kernel']['release'] = '\$release'"
 END
 cat >"$tree/scripts/tree-kernel" <<END
 #!/bin/sh
@@ -76,7 +78,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..26
+echo 1..30
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "of two none is taken" 128 "one kernel" "" 6.1 6.12
 expect "an option must exist" 128 "unknown option" "" --fast 6.1
@@ -98,12 +100,21 @@ expect "a greater tolerance is kept" 0 good 5 --tolerance 10 6.1
 expect "JSON is one object" 1 '"verdict": "worse"' 5,5 --json 6.1
 expect "a guest that does not boot tells nothing" 125 "" "exit 125" 6.1
 expect "what no guest can do ends the bisection" 128 "" "exit 3" 6.1
-expect "a tree is built" 0 "on .: good" 0 .
+expect "a tree does not compare with a packaged kernel" 128 \
+	"amd64, is packaged, and . is built" 0 .
+calls "and is not built" . 0
+expect "it has a baseline of its own" 0 "5 of 5" 0,0.1,0.2,0.1,0 \
+	-b "$tmp/of-tree" --good .
+expect "nor a packaged kernel with a tree" 128 "6.12 is packaged" 0 \
+	-b "$tmp/of-tree" 6.12
+expect "a tree is built" 0 "on .: good" 0 -b "$tmp/of-tree" .
 calls "once, and its image recorded" "-k /image/of/tree" 1
 echo 125 >"$tmp/builds"
-expect "a tree that does not build tells nothing" 125 "" 0 .
+expect "a tree that does not build tells nothing" 125 "" 0 \
+	-b "$tmp/of-tree" .
 calls "and boots nothing" " -s " 0
 echo 3 >"$tmp/builds"
-expect "where none can be built the bisection ends" 128 "" 0 .
+expect "where none can be built the bisection ends" 128 "" 0 \
+	-b "$tmp/of-tree" .
 expect "tolerance must be a number" 128 tolerance 0 --tolerance x 6.1
 exit $bad
