@@ -85,6 +85,19 @@ static void show_end(const struct flow *f, int end)
 		i.tcpi_last_data_recv, i.tcpi_last_ack_recv);
 }
 
+/* What ss knows besides: which timer runs, and for how long. */
+static void show_timers(const struct flow *f, const char *netns)
+{
+	char command[256];
+
+	fflush(stderr);
+	snprintf(command, sizeof(command),
+		 "%s%s ss -Htnoim 'sport = :%u or dport = :%u' >&2",
+		 netns ? "ip netns exec " : "", netns ?: "", f->port, f->port);
+	if (system(command))
+		fputs("  no ss\n", stderr);
+}
+
 void fail(const struct flow *f, const char *format, ...)
 {
 	va_list args;
@@ -97,6 +110,9 @@ void fail(const struct flow *f, const char *format, ...)
 	fputc('\n', stderr);
 	show_end(f, CLIENT);
 	show_end(f, SERVER);
+	show_timers(f, opt.from);
+	if (opt.to)
+		show_timers(f, opt.to);
 	exit(1);
 }
 
