@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,7 +41,7 @@
 
 static struct {
 	const char *kind, *netns, *address, *device;
-	long port, seed, count, size, flows, rcvbuf, pause_us;
+	long port, seed, count, size, flows, burst, rcvbuf, pause_us;
 	bool zerocopy;
 } opt = {
 	.netns = "/run/netns/b",
@@ -53,6 +54,7 @@ static struct {
 
 static char buffer[SIZE_MAX_];
 static long long *received;	/* bytes; shared by both ends */
+static int turns[2];		/* pipe: the peer has read a burst */
 
 static void usage(FILE *out)
 {
@@ -67,6 +69,7 @@ static void usage(FILE *out)
 	      "  --count N         (1000)\n"
 	      "  --size BYTES      up to 1 MiB (1)\n"
 	      "  --flows N         up to 1024 (1)\n"
+	      "  --burst N         stream: each N writes wait until all is read (0: never)\n"
 	      "  --rcvbuf BYTES    SO_RCVBUF of the peer (0: leave)\n"
 	      "  --pause US        between bursts (0)\n"
 	      "  --zerocopy        send with MSG_ZEROCOPY\n", out);
@@ -213,6 +216,7 @@ static void deliver(int fd, long size)
 static void sink(int listener)
 {
 	static struct pollfd flows[FLOWS_MAX];
+	long long burst = opt.burst ? opt.burst * opt.size : LLONG_MAX;
 	long i, left = opt.flows;
 	ssize_t n;
 
@@ -232,6 +236,9 @@ static void sink(int listener)
 			if (n < 0)
 				err(1, "recv");
 			*received += n;
+			if (n && *received % burst == 0 &&
+			    write(turns[1], "", 1) != 1)
+				err(1, "write");
 			if (!n) {
 				close(flows[i].fd);
 				flows[i].fd = -1; /* poll leaves it out */
@@ -279,12 +286,17 @@ static void take_datagrams(int fd)
 static void stream(void)
 {
 	static int flows[FLOWS_MAX];
+	char byte;
 	long i;
 
 	for (i = 0; i < opt.flows; i++)
 		flows[i] = connected(SOCK_STREAM);
-	for (i = 0; i < opt.count; i++)
+	for (i = 1; i <= opt.count; i++) {
 		deliver(flows[i % opt.flows], opt.size);
+		if (opt.burst && i % opt.burst == 0 &&
+		    read(turns[0], &byte, 1) != 1)
+			errx(1, "the peer failed");
+	}
 	for (i = 0; i < opt.flows; i++)
 		close(flows[i]);
 }
@@ -349,7 +361,7 @@ static void run(const struct kind *k)
 
 	if (k->type == SOCK_STREAM && listen(fd, FLOWS_MAX))
 		err(1, "listen");
-	if (pipe(done))
+	if (pipe(done) || pipe(turns))
 		err(1, "pipe");
 	peer = fork();
 	if (peer < 0)
@@ -362,6 +374,7 @@ static void run(const struct kind *k)
 	}
 	close(fd);
 	close(done[1]);
+	close(turns[1]);
 	pause_us(37 * opt.seed);
 	sent = packets();
 	begin = now();
@@ -397,8 +410,9 @@ static void read_options(int argc, char **argv)
 		{ "netns", 1, NULL, 'n' }, { "address", 1, NULL, 'a' },
 		{ "device", 1, NULL, 'd' }, { "count", 1, NULL, 'c' },
 		{ "size", 1, NULL, 's' }, { "flows", 1, NULL, 'f' },
-		{ "rcvbuf", 1, NULL, 'r' }, { "pause", 1, NULL, 'u' },
-		{ "zerocopy", 0, NULL, 'z' }, { "help", 0, NULL, 'h' },
+		{ "burst", 1, NULL, 'b' }, { "rcvbuf", 1, NULL, 'r' },
+		{ "pause", 1, NULL, 'u' }, { "zerocopy", 0, NULL, 'z' },
+		{ "help", 0, NULL, 'h' },
 		{ 0 }
 	};
 	const char *seed = getenv("WORKLOAD_SEED");
@@ -418,6 +432,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'f':
 			opt.flows = number(optarg, "--flows", 1, FLOWS_MAX);
+			break;
+		case 'b':
+			opt.burst = number(optarg, "--burst", 0, 1 << 30);
 			break;
 		case 'r':
 			opt.rcvbuf = number(optarg, "--rcvbuf", 0, 1 << 30);

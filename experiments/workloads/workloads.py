@@ -34,8 +34,8 @@ class Workload:
 
 WORKLOADS = {
     "bulk": Workload(
-        "one stream, software GSO and GRO, MTU 1500",
-        "stream --count 400 --size 65536"),
+        "one stream, 64 KB at a time, software GSO and GRO, MTU 1500",
+        "stream --count 400 --size 65536 --burst 1"),
     "ping-pong": Workload(
         "one byte there, one byte back, two processes",
         "pingpong --count 4000"),
@@ -44,7 +44,7 @@ WORKLOADS = {
         "churn --count 500 --size 512"),
     "flows": Workload(
         "64 streams in turn, 4 KB writes",
-        "stream --flows 64 --count 3200 --size 4096"),
+        "stream --flows 64 --count 3200 --size 4096 --burst 64"),
     "loss": Workload(
         "one stream, 2 ms RTT, each 97th packet dropped: SACK recovery",
         "stream --count 500 --size 65536",
@@ -58,8 +58,8 @@ WORKLOADS = {
         "datagrams --count 8192 --size 1400 --pause 1000",
         record="--udp"),
     "zerocopy": Workload(
-        "one stream with MSG_ZEROCOPY, MTU 9000",
-        "stream --count 800 --size 65536 --zerocopy",
+        "one stream with MSG_ZEROCOPY, 64 KB at a time, MTU 9000",
+        "stream --count 800 --size 65536 --zerocopy --burst 1",
         mtu=9000),
 }
 
