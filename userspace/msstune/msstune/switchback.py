@@ -3,7 +3,7 @@
 
 mssab draws the order, begins with A/A, judges, and makes the page: for it we are a
 program that prints figures.  The program is a line of shell that asks us, by two
-FIFOs, for a block; so one process holds the engine, and Python starts once.
+pipes, for a block; so one process holds the engine, and Python starts once.
 """
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from . import sockdiag, traffic
 from .engine import Change, Engine
 from .errors import NotSupported, TuneError
 
-#: $0: folder of the FIFOs.
-CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$0/ask" && ' \
-    'read -r figures <"$0/answer" && echo "$figures"'
+#: $0, $1: our ends of the pipes, which a shell further down finds below /proc.
+CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$0" && ' \
+    'read -r figures <"$1" && echo "$figures"'
 NOW, CHANGED = "unchanged", "changed"
 AA_PAIRS = 8
 STOLEN = 20             # % of CPU time gone to other machines: such a block is void
@@ -71,7 +71,8 @@ class Protocol:
         return 2 * (self.pairs + aa * AA_PAIRS) * (self.settle + self.seconds)
 
 
-def design(protocol: Protocol, title: str, folder: Path, aa: bool) -> str:
+def design(protocol: Protocol, title: str, pipes: Sequence[str],
+           aa: bool) -> str:
     """The experiment file, mssab-design(5)."""
     text = json.dumps   # a JSON string is a TOML string
     own = {"value": f'{{ unit = "of the load", better = '
@@ -87,7 +88,7 @@ def design(protocol: Protocol, title: str, folder: Path, aa: bool) -> str:
         f"guardrails = {text(protocol.guardrails)}",
         f"effect_percent = {protocol.effect}", f"pairs = {protocol.pairs}",
         f"aa_pairs = {AA_PAIRS if aa else 0}", f"stolen_percent = {STOLEN}",
-        "[program]", f'argv = ["sh", "-c", {text(CLIENT)}, {text(str(folder))}]',
+        "[program]", f"argv = {text(['sh', '-c', CLIENT, *pipes])}",
         "[metrics]", *metrics, "[arms]",
         *(f'{arm} = {{ env = {{ MSSTUNE_ARM = "{arm}" }} }}'
           for arm in (NOW, CHANGED)), ""))
@@ -165,39 +166,38 @@ class Switchback:
 
     def run(self, folder: Path, title: str, aa: bool) -> dict[str, Any]:
         """mssab's result; its directory is @folder."""
-        with tempfile.TemporaryDirectory(prefix="msstune-") as temporary:
-            fifos = Path(temporary)
-            for name in ("ask", "answer"):
-                os.mkfifo(fifos / name)
+        asked, ask = os.pipe()
+        answered, answer = os.pipe()
+        try:
             file = folder.with_suffix(".toml")
-            file.write_text(design(self.protocol, title, fifos, aa), "utf-8")
+            file.write_text(design(self.protocol, title, [
+                f"/proc/{os.getpid()}/fd/{end}" for end in (ask, answered)],
+                aa), "utf-8")
             # mssab ends when we do, however we end.
             argv = ["setpriv", "--pdeathsig", "TERM", "mssab", "run", str(file),
                     "-o", str(folder)]
             if not self.protocol.page:
                 argv.append("--no-report")
-            self._serve(argv, fifos)
+            self._serve(argv, asked, answer)
+        finally:
+            for end in (asked, ask, answered, answer):
+                os.close(end)
         result: dict[str, Any] = json.loads(
             (folder / "result.json").read_text("utf-8"))
         return result
 
-    def _serve(self, argv: list[str], fifos: Path) -> None:
-        # Open for both: the shell's open() must not wait, nor ours.
-        ask, answer = (os.open(fifos / name, os.O_RDWR)
-                       for name in ("ask", "answer"))
+    def _serve(self, argv: list[str], asked: int, answer: int) -> None:
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
         try:
             while process.poll() is None:
-                if select.select([ask], [], [], 0.2)[0]:
-                    arm, seed = os.read(ask, 4096).decode().split()
+                if select.select([asked], [], [], 0.2)[0]:
+                    arm, seed = os.read(asked, 4096).decode().split()
                     os.write(answer, (json.dumps(self.measure(arm, int(seed)))
                                       + "\n").encode())
         finally:
             if process.poll() is None:
                 process.terminate()
             process.wait()
-            os.close(ask)
-            os.close(answer)
         if process.returncode == 3:
             raise NotSupported("mssab cannot run here, as it says above")
         if process.returncode:
