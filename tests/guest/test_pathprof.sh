@@ -89,7 +89,8 @@ near() {
 # may be one difference.  Without any, equality is exact.  Since 6.7 a delayed ACK
 # that had to wait for the socket's owner (DelayedACKLocked) looks like another.
 matches_kernel() {
-	local line missed late seen
+	local line missed late seen lost='("evicted", "stale", "no_slot",
+		"map_full", "abandoned", "sock_clash")'
 	{ read -r missed && read -r line; } < <(fields "$1" \
 		'sum(h["missed"] for h in p["hooks"])' \
 		'n("rx", "fast", "data"), n("hpack"), n("pureack"),
@@ -99,12 +100,15 @@ matches_kernel() {
 		n("tx", k="segments") -
 		n("tx", "retransmit", "@transmit", k="segments"),
 		a["unaccounted"],
-		sum(a[i] for i in ("evicted", "stale", "no_slot", "map_full",
-			"abandoned", "sock_clash"))') || return
+		sum(a[i] for i in '"$lost"')') || return
 	[ "$missed" -eq 0 ] || echo "# $missed calls missed" >&3
 	echo "# HPHits HPAcks PureAcks RetransSegs OFOQueue RcvCoalesce" \
 		"BacklogCoalesce DelayedACKs InSegs OutSegs unaccounted" \
 		"lost: $line" >&3
+	[[ $line = *" 0" ]] ||
+		fields "$1" '[(i, a[i]) for i in '"$lost"' if a[i]]' \
+			'[(x["flags"], [names[i] for i in x["stages"]])
+			for x in p["paths"] if x["end"] in ("stale", "evicted")]'
 	read -ra seen <<<"$line"
 	late=$(near "${seen[7]}" "$(grew TcpExt:DelayedACKs)" \
 		"$(grew TcpExt:DelayedACKLocked)")
