@@ -14,20 +14,36 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from workloads import WORKLOADS
 
+# Seconds that the kernel has, of the guest's time, to take namespaces down.
+TEARDOWN = 2
 
-def first_come():
-    """Each end runs until it must wait, and the softirq thread as well: who
-    runs does not hang on the scheduler's own clock."""
+
+def first_come(pid):
+    """It runs until it must wait."""
+    os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+@contextmanager
+def all_first_come():
+    """Both ends run so, and the softirq thread as well: who runs does not hang
+    on the scheduler's own clock.  Not while namespaces are made and removed: a
+    writer of disable_ipv6 would spin for ever on a lock whose holder, a kernel
+    thread, never ran."""
     Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
     for task in Path("/proc").glob("[0-9]*/comm"):
         if task.read_text().startswith("ksoftirqd/"):
-            os.sched_setscheduler(int(task.parent.name), os.SCHED_FIFO,
-                                  os.sched_param(1))
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            first_come(int(task.parent.name))
+    first_come(0)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def run(*argv, **options):
@@ -80,6 +96,7 @@ class Bed:
     def __exit__(self, *_):
         for ns in "ab":
             run("ip", "netns", "del", ns)
+        time.sleep(TEARDOWN)
 
 
 def record(workload, pathprof, output, seed):
@@ -105,9 +122,8 @@ def main():
     shutil.copy(load, programs / "workload-load")
     shutil.copy(pathprof, programs / "pathprof")
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
-    first_come()
     for name in names:
-        with Bed(WORKLOADS[name]) as _:
+        with Bed(WORKLOADS[name]) as _, all_first_come():
             run("ip", "netns", "exec", "a", "workload-load",
                 *WORKLOADS[name].warm_up.split())
             for seed in range(int(first), int(first) + int(rounds)):
