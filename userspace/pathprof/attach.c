@@ -4,16 +4,12 @@
  * Hooks the kernel lacks are switched off before loading; whatever remains is
  * recorded in the profile by name.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <math.h>
-#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/membarrier.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -22,6 +18,7 @@
 #include <bpf/libbpf.h>
 #include "attach.h"
 #include "collect.h"
+#include "config.h"
 #include "dispatch.h"
 #include "hooks.h"
 #include "probe.h"
@@ -153,41 +150,6 @@ static void register_handlers(void)
 				     BPF_TRACE_RAW_TP, &opts);
 }
 
-/*
- * Quantiles of the geometric distribution with mean `sample`, one from each
- * of GAPS equally likely parts at a random place within the part.
- */
-static void fill_gaps(uint32_t *gaps, unsigned int sample)
-{
-	double u, log_miss = log1p(-1.0 / sample);
-	uint32_t random[GAPS];
-	size_t i;
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		memset(random, 0x80, sizeof(random));
-	for (i = 0; i < GAPS; i++) {
-		u = (i + (random[i] + 0.5) / 4294967296.0) / GAPS;
-		gaps[i] = sample == 1 ? 1 :
-			  1 + (uint32_t)floor(log1p(-u) / log_miss);
-	}
-}
-
-static void set_addr(struct pathprof_config *c,
-		     const struct session_config *config)
-{
-	unsigned int bits = config->prefix, i;
-	uint8_t *mask = (uint8_t *)c->mask;
-
-	if (!config->addr)
-		return;
-	if (inet_pton(AF_INET, config->addr, c->addr) == 1)
-		c->addr_family = 4;
-	else if (inet_pton(AF_INET6, config->addr, c->addr) == 1)
-		c->addr_family = 6;
-	for (i = 0; i < 16; i++, bits = bits > 8 ? bits - 8 : 0)
-		mask[i] = bits >= 8 ? 0xff : 0xff00 >> bits;
-}
-
 static bool has_hook(const struct session *s, const char *name)
 {
 	size_t i;
@@ -201,18 +163,11 @@ static bool has_hook(const struct session *s, const char *name)
 static void set_config(struct session *s)
 {
 	struct pathprof_config *c = (void *)&s->skel->rodata->config;
-	const struct session_config *config = &s->config;
 
-	c->sample = in_windows(s) ? 1 : config->sample;
-	c->port = config->port;
-	c->dir = config->dir;
-	c->ifindex = config->ifindex;
-	c->netns = config->netns;
-	c->udp = config->udp;
+	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
+		     in_windows(s) ? 1 : s->config.sample, &s->config);
 	c->exits = !in_windows(s) && has_hook(s, "tcp_rcv_established");
 	c->transmits = !in_windows(s) && has_hook(s, "__tcp_transmit_skb");
-	set_addr(c, config);
-	fill_gaps((uint32_t *)s->skel->rodata->gaps, c->sample);
 }
 
 /*
@@ -328,6 +283,14 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
+/* Of these filters a packet is followed until they can tell. */
+static uint64_t followed(const struct session *s, const struct profile *p)
+{
+	return p->counters[CN_SAMPLED] +
+	       (s->config.cgroup || s->config.arm ?
+		p->counters[CN_FILTERED] : 0);
+}
+
 /* Open a window, let what was chosen arrive, close it; its cost in ns. */
 static uint64_t run_window(void *arg)
 {
@@ -353,7 +316,7 @@ static uint64_t run_window(void *arg)
 	s->nwindows++;
 	if (p) {
 		sums__counts(&s->sums, &p[1]);
-		packets = p[1].counters[CN_SAMPLED] - p[0].counters[CN_SAMPLED];
+		packets = followed(s, &p[1]) - followed(s, &p[0]);
 	}
 	free(p);
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
@@ -561,6 +524,7 @@ int session__read(struct session *s, struct profile *p)
 	if (s->config.addr)
 		snprintf(p->addr, sizeof(p->addr), "%.46s/%u", s->config.addr,
 			 s->config.prefix);
+	snprintf(p->filter, sizeof(p->filter), "%s", s->config.filter);
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
 	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
