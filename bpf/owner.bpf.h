@@ -14,11 +14,6 @@
 
 const volatile struct pathprof_config config = { .sample = 1 };
 
-static __always_inline bool by_owner(void)
-{
-	return config.cgroup || config.arm;
-}
-
 /* Is the socket's cgroup the one asked for, or below it? */
 static __always_inline bool in_cgroup(struct sock *sk)
 {

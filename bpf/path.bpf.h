@@ -142,7 +142,7 @@ __noinline int path_sum(struct flight *f, __u32 end)
 	if (!f)
 		return 0;
 	/* It ended before that was known. */
-	if ((by_owner() || config.ifindex) && f->undecided) {
+	if ((config.by_owner || config.ifindex) && f->undecided) {
 		disown();
 		return 0;
 	}

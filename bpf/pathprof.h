@@ -135,9 +135,11 @@ struct pathprof_config {
 	__u8 exits;		/* the returns of TCP's functions are hooked */
 	__u8 transmits;		/* __tcp_transmit_skb() is hooked */
 	__u8 udp;		/* follow UDP, too */
+	__u8 by_owner;		/* there is a cgroup or an arm */
 	__u8 arm;		/* of mssfrac, ARM_*; 0: any */
-	__u32 arm_seed, arm_mark;	/* its settings ab_seed, ab_mark, */
-	__u32 arm_percent;	/* and ab_percent */
+	__u8 arm_percent;	/* its settings ab_percent, */
+	__u8 pad[2];
+	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };
 

@@ -100,7 +100,7 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	f->tsval = h.tsval;
 	f->has_ts = h.has_ts;
 	f->end_seq = h.seq + h.payload;
-	if (by_owner())
+	if (config.by_owner)
 		f->undecided = 1;
 	rx_segments(f, skb);
 	flight_leave(f);
@@ -117,7 +117,7 @@ static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
 	struct flight *f;
 	__u32 at;
 
-	if (!by_owner())
+	if (!config.by_owner)
 		return;
 	f = flight_find(key, &at);
 	if (!f)

@@ -114,7 +114,7 @@ static __always_inline bool filter_sock(struct sock *sk)
 	if (!filter_ports(sk->__sk_common.skc_num,
 			  bpf_ntohs(sk->__sk_common.skc_dport)))
 		return false;
-	if (by_owner() && !owner_matches(sk))
+	if (config.by_owner && !owner_matches(sk))
 		return false;
 	if (!config.addr_family)
 		return true;

@@ -289,7 +289,7 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		    !sample_due(DIR_TX))
 			return;
 		if (!filter_dev(skb->dev) ||
-		    (by_owner() && (!sk || !owner_matches(sk)))) {
+		    (config.by_owner && (!sk || !owner_matches(sk)))) {
 			count(CN_FILTERED);
 			return;
 		}

@@ -92,8 +92,12 @@ static bool listed(const char *const *list, const char *name)
 	return false;
 }
 
-/* Decide for every program whether this kernel has its hook. */
-static int find_hooks(struct session *s, char *err, size_t len)
+/*
+ * Decide for every program whether this kernel has its hook; functions need a
+ * closer look.
+ */
+static int find_hooks(struct session *s, bool functions, char *err,
+		      size_t len)
 {
 	struct bpf_program *prog;
 	struct profile_hook *hook;
@@ -111,7 +115,8 @@ static int find_hooks(struct session *s, char *err, size_t len)
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
 	}
-	return hooks__find(s->hooks, s->nhooks, s->ids, s->reasons, err, len);
+	return hooks__find(s->hooks, s->nhooks, s->ids, functions, s->reasons,
+			   err, len);
 }
 
 /*
@@ -338,7 +343,7 @@ static int load(struct session *s, char *err, size_t len)
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
 		return load_failed(-errno, err, len);
-	rc = find_hooks(s, err, len);
+	rc = find_hooks(s, !in_windows(s), err, len);
 	if (rc)
 		return rc;
 	set_config(s);
@@ -553,7 +558,7 @@ int session__probe(struct profile *p, char *err, size_t len)
 	if (!s->skel)
 		rc = load_failed(-errno, err, len);
 	else
-		rc = find_hooks(s, err, len);
+		rc = find_hooks(s, true, err, len);
 	if (!rc)
 		describe_system(s, p);
 	s->stopped = true;
