@@ -365,25 +365,44 @@ static int load(struct session *s, char *err, size_t len)
 	return 0;
 }
 
+/* How many of these hooks are attached right now. */
+static unsigned int attached_of(const struct session *s,
+				const char *const *names)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < s->nhooks; i++)
+		n += s->links[i] && listed(names, s->hooks[i].name);
+	return n;
+}
+
+/* What a call passes was attached since it took `before`: for each of them. */
+static uint64_t way_to(const struct session *s, const char *const *names,
+		       uint64_t before, uint64_t (*call)(void))
+{
+	unsigned int n = attached_of(s, names);
+
+	return n ? grown(before, call()) / n : 0;
+}
+
 /* Attach, and measure what that costs; how many hooks there are. */
 static int attach_measured(struct session *s)
 {
+	static const char *const event[] = { DISPATCH_EVENTS, NULL };
+	static const char *const entry[] = { DISPATCH_FUNCTION, NULL };
 	uint64_t events = dispatch__events(), function = dispatch__function();
 	const struct probe_costs *costs = &s->skel->bss->probe;
 	int attached;
-	size_t i;
 
 	run_program(s->skel->progs.calibrate);
 	attached = attach_all(s);
 	s->probe = (struct profile_probe) {
 		.head = costs->head, .tail = costs->tail,
 		.claim = costs->claim, .clock = costs->clock,
-		.event = grown(events, dispatch__events()) / DISPATCH_EVENTS,
+		.event = way_to(s, event, events, dispatch__events),
+		.function = way_to(s, entry, function, dispatch__function),
 	};
-	for (i = 0; i < s->nhooks; i++)
-		if (s->links[i] && !strcmp(s->hooks[i].name, DISPATCH_FUNCTION))
-			s->probe.function = grown(function,
-						  dispatch__function());
 	return attached;
 }
 
