@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 
 from connections import (connect, counters, enter, run, setting, transfer,
                          wait_until)
@@ -71,7 +72,7 @@ def acknowledged(*sockets):
 
 
 def same(what, got, wanted):
-    print(f"# {what}: {got}")
+    print(f"{what}: {got}")
     assert got == wanted, f"{what}: got {got}, wanted {wanted}"
     assert min(wanted) > 0, f"{what}: nothing to compare"
 
@@ -149,13 +150,16 @@ def cgroup_windows():
                      sample=("--budget", "50"))
     with group("app"):
         pair = connect()
-    for _ in range(12):
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
         transfer(*pair, 400000)
     busy.stop()
     idle.stop()
-    print(f"# {busy.data()} of {data_of(*pair)}, of others {idle.data()}, "
-          f"{idle.profile['counters']['filtered']} left out")
-    assert min(busy.data()) > 0
+    filtered = idle.profile["counters"]["filtered"]
+    print(f"{busy.data()} of {data_of(*pair)} in "
+          f"{busy.profile['counters']['windows']} windows; of another cgroup "
+          f"{idle.data()}, {filtered} left out")
+    assert min(busy.data()) > 0 and filtered > 0
     assert idle.segments() == 0
     closed([pair])
 

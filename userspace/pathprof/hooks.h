@@ -8,7 +8,7 @@
 /*
  * Fill state and why of n hooks whose name and type are set, their BTF ids,
  * and the kernel's names of drop reasons.  Whether functions can be hooked is
- * read from the symbol table, at a quarter of a second; if that does not
+ * read from the symbol table, which takes 0.2 s; if that does not
  * matter, those of the type information count as present.  0, or 3 and a
  * message.
  */
