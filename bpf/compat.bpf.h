@@ -21,6 +21,7 @@
 #define IPPROTO_UDP	17
 #define TCP_ESTABLISHED	1
 #define TCP_SYN_SENT	2
+#define TCP_TIME_WAIT	6	/* the head of a socket only */
 #define TCP_CLOSE	7
 #define TCP_LISTEN	10
 #define TCP_NEW_SYN_RECV 12	/* a request, not a socket */

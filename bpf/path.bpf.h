@@ -8,8 +8,7 @@
 #ifndef PATHPROF_PATH_BPF_H
 #define PATHPROF_PATH_BPF_H
 
-#include "compat.bpf.h"
-#include "pathprof.h"
+#include "owner.bpf.h"
 
 #define PATH_PROBES	16
 
@@ -54,6 +53,18 @@ static __always_inline void count(enum pathprof_counter id)
 
 	if (c)
 		__sync_fetch_and_add(&c->counters[id], 1);
+}
+
+/* A packet that was sampled turns out not to be one of those asked for. */
+static __always_inline void disown(void)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+
+	if (!c)
+		return;
+	/* Below zero here if it was sampled on another CPU: the sum is right. */
+	__sync_fetch_and_add(&c->counters[CN_SAMPLED], -1);
+	__sync_fetch_and_add(&c->counters[CN_FILTERED], 1);
 }
 
 /*
@@ -130,6 +141,11 @@ __noinline int path_sum(struct flight *f, __u32 end)
 
 	if (!f)
 		return 0;
+	/* It ended before that was known. */
+	if ((config.by_owner || config.ifindex) && f->undecided) {
+		disown();
+		return 0;
+	}
 	f->path.end = end;
 	at = path_find(f);
 	v = bpf_map_lookup_elem(&path_values, &at);

@@ -32,15 +32,15 @@ TRACE(napi_gro_receive_exit, int ret)
 TRACE(netif_receive_skb, struct sk_buff *skb)
 { rx_netif(skb); return 0; }
 FENTRY(sk_filter_trim_cap, struct sock *sk, struct sk_buff *skb)
-{ rx_socket(sk, skb); return 0; }
+{ rx_decide_udp(sk, skb); rx_socket(sk, skb); return 0; }
 FENTRY(tcp_add_backlog, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_BACKLOG, 0, 0); }
+{ rx_decide(sk, skb); return follow(RX(skb), ST_RX_BACKLOG, 0, 0); }
 TRACE(tcp_probe, struct sock *sk, struct sk_buff *skb)
-{ rx_established(sk, skb); return 0; }
+{ rx_decide(sk, skb); rx_established(sk, skb); return 0; }
 FEXIT(tcp_rcv_established, struct sock *sk)
 { rx_done(sk); return 0; }
 FENTRY(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
-{ rx_state(sk, skb); return 0; }
+{ rx_decide(sk, skb); rx_state(sk, skb); return 0; }
 SEC("fexit/tcp_rcv_state_process")
 int BPF_PROG(tcp_rcv_state_process_exit, struct sock *sk)
 { rx_done(sk); return 0; }

@@ -18,6 +18,7 @@
 #define GAPS		4096
 
 enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
+enum { ARM_ANY = 0, ARM_STOCK = 1, ARM_TREATED = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 
 #define PATH_KEY_WORDS	6
@@ -64,7 +65,8 @@ struct flight {
 	__u32 tsval;
 	__u8 has_ts;		/* the timestamp option, and no other */
 	__u8 last;		/* stage */
-	__u8 pad[6];
+	__u8 undecided;		/* a filter cannot tell yet if it is wanted */
+	__u8 pad[5];
 	__u64 stage_ns[PATH_STAGES];
 };
 
@@ -133,7 +135,12 @@ struct pathprof_config {
 	__u8 exits;		/* the returns of TCP's functions are hooked */
 	__u8 transmits;		/* __tcp_transmit_skb() is hooked */
 	__u8 udp;		/* follow UDP, too */
-	__u8 pad;
+	__u8 by_owner;		/* there is a cgroup or an arm */
+	__u8 arm;		/* of mssfrac, ARM_*; 0: any */
+	__u8 arm_percent;	/* its settings ab_percent, */
+	__u8 pad[2];
+	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
+	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };
 
 #endif

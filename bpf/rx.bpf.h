@@ -100,8 +100,38 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	f->tsval = h.tsval;
 	f->has_ts = h.has_ts;
 	f->end_seq = h.seq + h.payload;
+	if (config.by_owner)
+		f->undecided = 1;
 	rx_segments(f, skb);
 	flight_leave(f);
+	flight_unlock(at, key);
+}
+
+/*
+ * The socket of a received packet is known: if it is not one of those asked
+ * for, the packet is followed no further.  What that takes is not billed.
+ */
+static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
+{
+	__u64 key = address(skb), begin;
+	struct flight *f;
+	__u32 at;
+
+	if (!config.by_owner)
+		return;
+	f = flight_find(key, &at);
+	if (!f)
+		return;
+	if (f->undecided) {
+		begin = bpf_ktime_get_ns();
+		if (!owner_matches(sk)) {
+			disown();
+			flight_release(at);
+			return;
+		}
+		f->undecided = 0;
+		f->last_ns += bpf_ktime_get_ns() - begin;
+	}
 	flight_unlock(at, key);
 }
 
@@ -238,6 +268,13 @@ static __always_inline void rx_netif(struct sk_buff *skb)
 	}
 	if (sample_due(DIR_RX))
 		rx_begin(skb, ST_RX_NETIF, FACT_GRO_NONE);
+}
+
+/* TCP's packets wait for TCP, which knows the connection. */
+static __always_inline void rx_decide_udp(struct sock *sk, struct sk_buff *skb)
+{
+	if (sk->sk_protocol == IPPROTO_UDP)
+		rx_decide(sk, skb);
 }
 
 /* The socket is found and its filter asked; TCP and UDP, IPv4 and IPv6. */

@@ -9,7 +9,6 @@
 
 #include "flight.bpf.h"
 
-const volatile struct pathprof_config config = { .sample = 1 };
 /*
  * Gaps between samples, one from each of GAPS equally likely parts of the
  * geometric distribution; picking one at random draws from it without the
@@ -114,6 +113,8 @@ static __always_inline bool filter_sock(struct sock *sk)
 		return false;
 	if (!filter_ports(sk->__sk_common.skc_num,
 			  bpf_ntohs(sk->__sk_common.skc_dport)))
+		return false;
+	if (config.by_owner && !owner_matches(sk))
 		return false;
 	if (!config.addr_family)
 		return true;

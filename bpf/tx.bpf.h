@@ -154,6 +154,8 @@ static __always_inline struct flight *tx_claim(__u32 at, struct sock_work *w,
 	f->sk = w->sk;
 	if (f->segments > 1)
 		f->path.flags |= PF_SUPER;
+	if (config.ifindex && stage != ST_TX_DEV)
+		f->undecided = 1;
 	flight_mark(f, stage, bpf_ktime_get_ns());
 	return f;
 }
@@ -240,8 +242,9 @@ static __always_inline bool synack_again(struct sock *sk, struct sk_buff *skb)
 }
 
 /* Followed already: from IP on, or a device above this one had it before. */
-static __always_inline bool tx_again(__u64 key)
+static __always_inline bool tx_again(__u64 key, struct sk_buff *skb)
 {
+	struct flight *f;
 	__u32 at;
 
 	if (!flights_any())
@@ -249,7 +252,16 @@ static __always_inline bool tx_again(__u64 key)
 	at = flight_lock(key);
 	if (at == NO_FLIGHT)
 		return false;
-	flight_mark(flight_at(at), ST_TX_DEV, bpf_ktime_get_ns());
+	f = flight_at(at);
+	if (config.ifindex && f->undecided) {
+		if (!filter_dev(skb->dev)) {
+			disown();
+			flight_release(at);
+			return true;
+		}
+		f->undecided = 0;
+	}
+	flight_mark(f, ST_TX_DEV, bpf_ktime_get_ns());
 	flight_unlock(at, key);
 	return true;
 }
@@ -267,11 +279,17 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	if (flights_frozen())
 		return;
 	w = sk ? tx_announced(address(sk)) : NULL;
+	/* TCP did not know the device. */
+	if (w && config.ifindex && !filter_dev(skb->dev)) {
+		disown();
+		return;
+	}
 	if (!w) {
-		if (tx_again(key) || !tx_unannounced(skb) ||
+		if (tx_again(key, skb) || !tx_unannounced(skb) ||
 		    !sample_due(DIR_TX))
 			return;
-		if (!filter_dev(skb->dev)) {
+		if (!filter_dev(skb->dev) ||
+		    (config.by_owner && (!sk || !owner_matches(sk)))) {
 			count(CN_FILTERED);
 			return;
 		}

@@ -83,6 +83,7 @@ struct sock_common {
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	struct sock *skc_listener;
 };
 
 typedef struct {
@@ -105,6 +106,26 @@ struct sk_buff_head {
 	__u32 qlen;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	socket_lock_t sk_lock;
@@ -112,6 +133,8 @@ struct sock {
 	int sk_rcvbuf;
 	int sk_wmem_queued;
 	u16 sk_protocol;
+	u32 sk_mark;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_tsq_flags;
 	struct {
 		atomic_t rmem_alloc;

@@ -397,8 +397,9 @@ case_windows() {
 	fields win.json 'p["counters"]["windows"], a' | sed 's/^/# /' >&3
 	is "$(fields win.json 'p["counters"]["windows"] > 1, n("rx") > 0,
 		n("tx") > 0, a["unaccounted"],
-		0 < p["open_ns"] < p["duration_ns"]')" \
-		"True True True 0 True" && "$PP" report win.json
+		0 < p["open_ns"] < p["duration_ns"],
+		p["probe"]["event_ns"] > 0, p["probe"]["function_ns"]')" \
+		"True True True 0 True True 0" && "$PP" report win.json
 }
 check "sampling windows" case_windows
 

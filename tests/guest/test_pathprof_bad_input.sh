@@ -25,7 +25,7 @@ record() { "$PP" record --addr 127.0.0.1 "$@"; }
 
 nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
 
-plan 24
+plan 29
 
 check "no command" refuses 2 'which command' "$PP"
 check "unknown command, nearest named" refuses 2 'did you mean record\?' \
@@ -46,6 +46,12 @@ check "--sample and --budget" refuses 2 'not both' "$PP" top --sample 2 \
 check "--fine in windows" refuses 2 'needs --sample' "$PP" top --fine
 check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
 check "--dev that is not there" refuses 1 'no interface' "$PP" top --dev none
+check "--arm both" refuses 2 'stock .* or treated' "$PP" top --arm both
+check "--arm of UDP" refuses 2 'not both' "$PP" top --arm stock --udp
+check "--cgroup that is not there" refuses 1 'no cgroup' "$PP" top --cgroup none
+check "--cgroup that is none" refuses 2 'no cgroup v2' "$PP" top --cgroup /tmp
+check "--cgroup of UDP in windows" refuses 2 'needs --sample' "$PP" top \
+	--udp --cgroup /tmp
 check "record without a file" refuses 2 'Add -o FILE' "$PP" record
 check "no root" refuses 3 'needs root' nobody "$PP" top --once
 

@@ -79,6 +79,11 @@ command() {
 	change new.json 'p["command"] = "another"' &&
 		gives 125 'cannot tell: .*another command' base.json new.json
 }
+filtered() {
+	change new.json 'p["config"]["filter"] = "arm treated"' &&
+		gives 125 'another filter' base.json new.json &&
+		gives 0 '0 outside' new.json new.json
+}
 failed() {
 	change new.json 'p["command_status"] = 1' &&
 		gives 125 'command that failed' base.json new.json
@@ -99,7 +104,7 @@ corrected() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..15"
+echo "1..16"
 change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
@@ -110,6 +115,7 @@ check "more packets on the slow path are worse" share
 check "baselines that differ widen the bound" spread
 check "JSON" json
 check "another command: cannot tell" command
+check "another filter: cannot tell" filtered
 check "a failed command: cannot tell" failed
 check "one without pathprof's own cost, one with: cannot tell" corrected
 check "many packets lost: cannot tell" lossy

@@ -54,6 +54,14 @@ text() {
 		grep -q 'rx fast' text && ! grep -nE '.{81}' text
 }
 
+# Other filters than port and address are kept, and head the text.
+filter() {
+	sed 's/^  "addr": ""/&,\n  "filter": "dev eth0  arm treated"/' "$KEPT" \
+		>f.json
+	"$PP" report --json --raw f.json | cmp - f.json &&
+		"$PP" report f.json | grep -x 'Only: dev eth0  arm treated'
+}
+
 # Cut short at many places: never a crash, always refused.
 truncated() {
 	local size i status
@@ -273,9 +281,10 @@ separated() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..30"
+echo "1..31"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
+check "filters survive, and are shown" filter
 check "no such file" refuses none.json 'No such file'
 check "a folder" refuses "$TMP" 'directory'
 : >empty.json

@@ -4,16 +4,12 @@
  * Hooks the kernel lacks are switched off before loading; whatever remains is
  * recorded in the profile by name.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <math.h>
-#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/membarrier.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -22,6 +18,7 @@
 #include <bpf/libbpf.h>
 #include "attach.h"
 #include "collect.h"
+#include "config.h"
 #include "dispatch.h"
 #include "hooks.h"
 #include "probe.h"
@@ -95,8 +92,12 @@ static bool listed(const char *const *list, const char *name)
 	return false;
 }
 
-/* Decide for every program whether this kernel has its hook. */
-static int find_hooks(struct session *s, char *err, size_t len)
+/*
+ * Decide for every program whether this kernel has its hook; functions need a
+ * closer look.
+ */
+static int find_hooks(struct session *s, bool functions, char *err,
+		      size_t len)
 {
 	struct bpf_program *prog;
 	struct profile_hook *hook;
@@ -114,7 +115,8 @@ static int find_hooks(struct session *s, char *err, size_t len)
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
 	}
-	return hooks__find(s->hooks, s->nhooks, s->ids, s->reasons, err, len);
+	return hooks__find(s->hooks, s->nhooks, s->ids, functions, s->reasons,
+			   err, len);
 }
 
 /*
@@ -153,41 +155,6 @@ static void register_handlers(void)
 				     BPF_TRACE_RAW_TP, &opts);
 }
 
-/*
- * Quantiles of the geometric distribution with mean `sample`, one from each
- * of GAPS equally likely parts at a random place within the part.
- */
-static void fill_gaps(uint32_t *gaps, unsigned int sample)
-{
-	double u, log_miss = log1p(-1.0 / sample);
-	uint32_t random[GAPS];
-	size_t i;
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		memset(random, 0x80, sizeof(random));
-	for (i = 0; i < GAPS; i++) {
-		u = (i + (random[i] + 0.5) / 4294967296.0) / GAPS;
-		gaps[i] = sample == 1 ? 1 :
-			  1 + (uint32_t)floor(log1p(-u) / log_miss);
-	}
-}
-
-static void set_addr(struct pathprof_config *c,
-		     const struct session_config *config)
-{
-	unsigned int bits = config->prefix, i;
-	uint8_t *mask = (uint8_t *)c->mask;
-
-	if (!config->addr)
-		return;
-	if (inet_pton(AF_INET, config->addr, c->addr) == 1)
-		c->addr_family = 4;
-	else if (inet_pton(AF_INET6, config->addr, c->addr) == 1)
-		c->addr_family = 6;
-	for (i = 0; i < 16; i++, bits = bits > 8 ? bits - 8 : 0)
-		mask[i] = bits >= 8 ? 0xff : 0xff00 >> bits;
-}
-
 static bool has_hook(const struct session *s, const char *name)
 {
 	size_t i;
@@ -201,18 +168,11 @@ static bool has_hook(const struct session *s, const char *name)
 static void set_config(struct session *s)
 {
 	struct pathprof_config *c = (void *)&s->skel->rodata->config;
-	const struct session_config *config = &s->config;
 
-	c->sample = in_windows(s) ? 1 : config->sample;
-	c->port = config->port;
-	c->dir = config->dir;
-	c->ifindex = config->ifindex;
-	c->netns = config->netns;
-	c->udp = config->udp;
+	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
+		     in_windows(s) ? 1 : s->config.sample, &s->config);
 	c->exits = !in_windows(s) && has_hook(s, "tcp_rcv_established");
 	c->transmits = !in_windows(s) && has_hook(s, "__tcp_transmit_skb");
-	set_addr(c, config);
-	fill_gaps((uint32_t *)s->skel->rodata->gaps, c->sample);
 }
 
 /*
@@ -328,6 +288,14 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
+/* Of these filters a packet is followed until they can tell. */
+static uint64_t followed(const struct session *s, const struct profile *p)
+{
+	return p->counters[CN_SAMPLED] +
+	       (s->config.cgroup || s->config.arm ?
+		p->counters[CN_FILTERED] : 0);
+}
+
 /* Open a window, let what was chosen arrive, close it; its cost in ns. */
 static uint64_t run_window(void *arg)
 {
@@ -353,7 +321,7 @@ static uint64_t run_window(void *arg)
 	s->nwindows++;
 	if (p) {
 		sums__counts(&s->sums, &p[1]);
-		packets = p[1].counters[CN_SAMPLED] - p[0].counters[CN_SAMPLED];
+		packets = followed(s, &p[1]) - followed(s, &p[0]);
 	}
 	free(p);
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
@@ -375,7 +343,7 @@ static int load(struct session *s, char *err, size_t len)
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
 		return load_failed(-errno, err, len);
-	rc = find_hooks(s, err, len);
+	rc = find_hooks(s, !in_windows(s), err, len);
 	if (rc)
 		return rc;
 	set_config(s);
@@ -397,25 +365,44 @@ static int load(struct session *s, char *err, size_t len)
 	return 0;
 }
 
+/* How many of these hooks are attached right now. */
+static unsigned int attached_of(const struct session *s,
+				const char *const *names)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < s->nhooks; i++)
+		n += s->links[i] && listed(names, s->hooks[i].name);
+	return n;
+}
+
+/* What a call passes was attached since it took `before`: for each of them. */
+static uint64_t way_to(const struct session *s, const char *const *names,
+		       uint64_t before, uint64_t (*call)(void))
+{
+	unsigned int n = attached_of(s, names);
+
+	return n ? grown(before, call()) / n : 0;
+}
+
 /* Attach, and measure what that costs; how many hooks there are. */
 static int attach_measured(struct session *s)
 {
+	static const char *const event[] = { DISPATCH_EVENTS, NULL };
+	static const char *const entry[] = { DISPATCH_FUNCTION, NULL };
 	uint64_t events = dispatch__events(), function = dispatch__function();
 	const struct probe_costs *costs = &s->skel->bss->probe;
 	int attached;
-	size_t i;
 
 	run_program(s->skel->progs.calibrate);
 	attached = attach_all(s);
 	s->probe = (struct profile_probe) {
 		.head = costs->head, .tail = costs->tail,
 		.claim = costs->claim, .clock = costs->clock,
-		.event = grown(events, dispatch__events()) / DISPATCH_EVENTS,
+		.event = way_to(s, event, events, dispatch__events),
+		.function = way_to(s, entry, function, dispatch__function),
 	};
-	for (i = 0; i < s->nhooks; i++)
-		if (s->links[i] && !strcmp(s->hooks[i].name, DISPATCH_FUNCTION))
-			s->probe.function = grown(function,
-						  dispatch__function());
 	return attached;
 }
 
@@ -561,6 +548,7 @@ int session__read(struct session *s, struct profile *p)
 	if (s->config.addr)
 		snprintf(p->addr, sizeof(p->addr), "%.46s/%u", s->config.addr,
 			 s->config.prefix);
+	snprintf(p->filter, sizeof(p->filter), "%s", s->config.filter);
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
 	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
@@ -589,7 +577,7 @@ int session__probe(struct profile *p, char *err, size_t len)
 	if (!s->skel)
 		rc = load_failed(-errno, err, len);
 	else
-		rc = find_hooks(s, err, len);
+		rc = find_hooks(s, true, err, len);
 	if (!rc)
 		describe_system(s, p);
 	s->stopped = true;

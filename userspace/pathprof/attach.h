@@ -19,6 +19,10 @@ struct session_config {
 	const char *addr;
 	unsigned int prefix;	/* bits of addr that count */
 	unsigned int dir, ifindex, netns;
+	uint64_t cgroup;	/* id */
+	unsigned int arm;	/* ARM_*, by these settings of mssfrac: */
+	uint32_t arm_seed, arm_mark, arm_percent;
+	char filter[PROFILE_FILTER];	/* those from dir on, in words */
 };
 
 /*

@@ -11,7 +11,7 @@
 
 struct choice {
 	struct session_config config;
-	const char *dir, *netns, *dev;
+	const char *dir, *netns, *dev, *cgroup, *arm;
 	bool budget;
 };
 
@@ -33,9 +33,13 @@ struct choice {
 	{ 0, "dir", OPT_TEXT, &(c)->dir, 0, 0, "DIR", \
 	  "rx or tx: only received, or only sent" }, \
 	{ 0, "dev", OPT_TEXT, &(c)->dev, 0, 0, "DEVICE", \
-	  "only packets received by this interface" }, \
+	  "only packets received or sent by this interface" }, \
 	{ 0, "netns", OPT_TEXT, &(c)->netns, 0, 0, "NAME", \
-	  "only packets of this network namespace" }
+	  "only packets of this network namespace" }, \
+	{ 0, "cgroup", OPT_TEXT, &(c)->cgroup, 0, 0, "PATH", \
+	  "only of sockets of this cgroup v2 or below it" }, \
+	{ 0, "arm", OPT_TEXT, &(c)->arm, 0, 0, "ARM", \
+	  "only of mssfrac's arm: stock or treated" }
 
 /* Words into numbers; 0, or an exit status after a complaint. */
 int choice__settle(struct choice *c, const char *command);

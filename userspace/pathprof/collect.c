@@ -83,6 +83,12 @@ int sums__flights(const struct sums *s, struct profile *p)
 	for (i = 0; i < FLIGHTS; i++) {
 		if (!s->flight_keys[i])
 			continue;
+		if (s->flights[i].undecided) {
+			/* Nor will anybody tell now. */
+			p->counters[CN_SAMPLED]--;
+			p->counters[CN_FILTERED]++;
+			continue;
+		}
 		p->in_flight++;
 		if (add_flight(p, &s->flights[i]))
 			return -ENOMEM;

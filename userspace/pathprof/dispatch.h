@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The hooks that the calls pass, each once. */
-#define DISPATCH_EVENTS		2	/* skb_copy_datagram_iovec, consume_skb */
+#define DISPATCH_EVENTS		"skb_copy_datagram_iovec", "consume_skb"
 #define DISPATCH_FUNCTION	"tcp_sendmsg_locked"
 
 /* Nanoseconds of one call; 0 if it cannot be made. */

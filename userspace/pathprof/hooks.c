@@ -157,7 +157,7 @@ static size_t list_targets(struct target *targets,
 }
 
 int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
-		char (*reasons)[32], char *err, size_t len)
+		bool functions, char (*reasons)[32], char *err, size_t len)
 {
 	struct target targets[PROFILE_HOOKS] = {}, *target;
 	size_t i, kept = list_targets(targets, hooks, n);
@@ -171,7 +171,7 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 			 BTF_PATH, strerror(errno));
 		return 3;
 	}
-	no_symbols = count_symbols(targets, kept) < 0;
+	no_symbols = !functions || count_symbols(targets, kept) < 0;
 	walk_types(btf, targets, kept, reasons);
 	btf__free(btf);
 	for (i = 0; i < n; i++) {

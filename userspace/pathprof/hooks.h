@@ -7,10 +7,13 @@
 
 /*
  * Fill state and why of n hooks whose name and type are set, their BTF ids,
- * and the kernel's names of drop reasons.  0, or 3 and a message.
+ * and the kernel's names of drop reasons.  Whether functions can be hooked is
+ * read from the symbol table, which takes 0.2 s; if that does not
+ * matter, those of the type information count as present.  0, or 3 and a
+ * message.
  */
 int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
-		char (*reasons)[32], char *err, size_t len);
+		bool functions, char (*reasons)[32], char *err, size_t len);
 
 /* Which stages have a hook: fills `available` from the profile's hooks. */
 void hooks__stages(struct profile *p);

@@ -292,6 +292,8 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 		p->budget_ppm = get_number(r, o, "budget_ppm", INT32_MAX);
 	p->port = get_number(r, o, "port", UINT16_MAX);
 	get_text(r, o, "addr", p->addr, sizeof(p->addr));
+	if (json_object_get(o, "filter"))
+		get_text(r, o, "filter", p->filter, sizeof(p->filter));
 	p->command_status = get_number(r, root, "command_status", 255);
 	if (json_is_string(command))
 		p->command = strdup(json_string_value(command));

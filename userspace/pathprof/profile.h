@@ -54,6 +54,8 @@ struct profile_probe {
 #define PROBE_COSTS(COST) \
 	COST(event) COST(function) COST(head) COST(tail) COST(claim) COST(clock)
 
+#define PROFILE_FILTER	256
+
 struct profile {
 	char tool_version[32];
 	char release[80];
@@ -73,6 +75,7 @@ struct profile {
 	uint64_t load_ns, load_packets;
 	uint16_t port;
 	char addr[56];		/* ADDR/BITS; "" if not filtered */
+	char filter[PROFILE_FILTER];	/* by anything else, in words */
 	uint64_t ends[PATHPROF_END_MAX];
 	uint64_t counters[PATHPROF_COUNTER_MAX];
 	uint64_t in_flight;

@@ -325,6 +325,9 @@ void render__head(FILE *f, const struct profile *p,
 	fprintf(f, "pathprof  Linux %.24s  %s%s  %.1f s  %s sampled/s\n",
 		printable(p->release, clean, sizeof(clean)), how, filter,
 		seconds, human(open > 0 ? t.packets / open : 0, a));
+	if (*p->filter)
+		fprintf(f, "Only: %.73s\n",
+			printable(p->filter, clean, sizeof(clean)));
 	fprintf(f, "Account: %llu sampled = %llu done + %llu dropped + "
 		"%llu lost + %llu in flight",
 		(unsigned long long)total->counters[CN_SAMPLED],

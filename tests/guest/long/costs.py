@@ -82,6 +82,23 @@ def main():
     check("two recordings agree", len(seen) > 5 and all(
         abs(again[key] - ns) <= max(AGAIN_SHARE * ns, AGAIN_NS)
         for key, ns in seen.items()), f"{len(seen)} stages")
+    in_windows(truth, own)
+
+
+def in_windows(truth, own):
+    """The same where hooks come and go, and functions have none."""
+    found = means("windows-own.json")
+    for stage, key in STAGES.items():
+        there, got = truth[stage] - own, found.get(key, 0)
+        check(f"{stage}: in windows pathprof's own cost is taken off, too",
+              near(got, there), f"{there:.0f} ns, in windows {got:.0f}")
+    probes = [json.loads((FOLDER / name).read_text(encoding="utf-8"))["probe"]
+              for name in ("0.json", "windows.json")]
+    ways = [probe["event_ns"] for probe in probes]
+    check("the way to a tracepoint is measured in windows as without",
+          ways[0] > 5 >= abs(ways[0] - ways[1]) and
+          not probes[1]["function_ns"],
+          f"{ways[0]} ns, in windows {ways[1]}")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # pathprof's times against a stopwatch's, in the deterministic guest: with its
 # own cost taken off they are those of the kernel without it.  Delays of 1, 5 and
-# 50 us are planted in three stages in turn; and what is recorded twice is the
-# same twice.
+# 50 us are planted in three stages in turn; what is recorded twice is the same
+# twice; and it is so in sampling windows, too.
 . "$(dirname "$0")/../../lib.sh"
-plan 16
+plan 20
 
 stage_pathprof || exit
 cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/overhead-load" \
@@ -30,6 +30,10 @@ for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 done
 "${record[@]}" again.json -- "${load[@]}" >>log 2>&1
 "$PP" export again.json >again-own.json
+# Some packets more, as windows see a part of them.
+"$PP" record --budget 50 --port 5001 -o windows.json -- "${load[@]:0:4}" \
+	8000 1 >>log 2>&1
+"$PP" export windows.json >windows-own.json
 sed 's/^/# /' log
 
 python_cases "$TOP/tests/guest/long/costs.py" "$TMP"
