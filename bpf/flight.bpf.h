@@ -105,22 +105,42 @@ static __always_inline void flight_release(__u32 at)
 static __always_inline void flight_mark(struct flight *f, __u32 stage,
 					__u64 now)
 {
+	__u64 from = f->last_ns;
 	__u32 n = f->path.n;
 
-	f->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - f->last_ns;
+	f->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - from;
 	f->last_ns = now;
 	/* One stage hit repeatedly, as by short reads, stays one. */
 	if (f->last == stage)
-		return;
+		goto out;
 	if (n >= PATH_STAGES) {
 		f->path.flags |= PF_CUT;
-		return;
+		goto out;
 	}
 	f->path.stages[n & (PATH_STAGES - 1)] = stage;
 	f->stage_ns[n & (PATH_STAGES - 1)] = 0;
 	f->path.n = n + 1;
 	f->last = stage;
 	f->hash = (f->hash + stage) * 0x01000193;
+out:
+	if (events_on)
+		event_put(f, EV_STAGE, from);
+}
+
+/*
+ * Back to a stage entered before, the one at `at` of the path having lasted
+ * until now: a packet that is read in parts.
+ */
+static __always_inline void flight_again(struct flight *f, __u32 at,
+					 __u32 stage, __u64 now)
+{
+	__u64 from = f->last_ns;
+
+	f->stage_ns[at & (PATH_STAGES - 1)] += now - from;
+	f->last_ns = now;
+	f->last = stage;
+	if (events_on)
+		event_put(f, EV_AGAIN, from);
 }
 
 /* Much was done since the last stage's clock: not the packet's time. */
@@ -141,6 +161,8 @@ static __always_inline void flight_init(struct flight *f, __u8 dir,
 	f->last = stage;
 	f->last_ns = now;
 	f->hash = stage * 0x01000193;
+	if (events_on)
+		event_first(f);
 }
 
 /*

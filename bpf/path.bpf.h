@@ -8,6 +8,7 @@
 #ifndef PATHPROF_PATH_BPF_H
 #define PATHPROF_PATH_BPF_H
 
+#include "event.bpf.h"
 #include "owner.bpf.h"
 
 #define PATH_PROBES	16
@@ -147,6 +148,8 @@ __noinline int path_sum(struct flight *f, __u32 end)
 		return 0;
 	}
 	f->path.end = end;
+	if (events_on)
+		event_put(f, EV_END, f->last_ns);
 	at = path_find(f);
 	v = bpf_map_lookup_elem(&path_values, &at);
 	if (!v) {

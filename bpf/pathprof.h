@@ -63,10 +63,11 @@ struct flight {
 	__u32 end_seq;		/* sequence behind the payload */
 	__u32 tcp_word;		/* flags and window, as in the header */
 	__u32 tsval;
-	__u8 has_ts;		/* the timestamp option, and no other */
+	__u8 has_ts : 1;	/* the timestamp option, and no other */
+	__u8 undecided : 1;	/* a filter cannot tell yet if it is wanted */
 	__u8 last;		/* stage */
-	__u8 undecided;		/* a filter cannot tell yet if it is wanted */
-	__u8 pad[5];
+	__u16 events;		/* of it so far */
+	__u32 number;		/* of the packet; 0: no events are kept */
 	__u64 stage_ns[PATH_STAGES];
 };
 
@@ -105,6 +106,44 @@ _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 624, "path_value layout");
 _Static_assert(sizeof(struct flight) == 352, "flight layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
+
+/*
+ * Raw events, only with --events: one for each clock of a packet.  In path
+ * order `index` counts from 0, so that a gap tells what the ring had no room
+ * for.  EV_FLOW carries struct event_flow.
+ */
+enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END };
+struct event {
+	__u64 ns;
+	__u64 from;		/* the stage before lasted from here to ns */
+	__u32 number;		/* of the packet */
+	__u16 index;
+	__u16 cpu;
+	__u32 flags;
+	__u32 facts;
+	__u32 bytes;
+	__u16 segments;
+	__u16 reason;
+	__u8 what;
+	__u8 stage;		/* entered, or gone back to */
+	__u8 end;
+	__u8 dir;
+	__u8 family;
+	__u8 pad[3];
+};
+
+struct event_flow {
+	struct event event;
+	__u32 source[4];	/* network order; IPv4 in the first word */
+	__u32 destination[4];
+	__u16 source_port, destination_port;
+	__u32 seq;		/* 0 if not known, as of UDP */
+	__u32 ifindex;		/* of the device; 0: not known */
+	__u32 netns;		/* inode number */
+};
+
+_Static_assert(sizeof(struct event) == 48, "event layout");
+_Static_assert(sizeof(struct event_flow) == 96, "event_flow layout");
 
 /*
  * Userspace stores this in flights_active to freeze the table: hooks that

@@ -103,6 +103,8 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	if (config.by_owner)
 		f->undecided = 1;
 	rx_segments(f, skb);
+	if (events_on)
+		event_headers(f, address(skb->data), address(skb->dev));
 	flight_leave(f);
 	flight_unlock(at, key);
 }
@@ -325,9 +327,7 @@ static __always_inline void rx_copy(struct sk_buff *skb)
 	if (f->last == ST_RX_DONE &&
 	    f->path.stages[(n - 1) & (PATH_STAGES - 1)] == ST_RX_COPY) {
 		/* Read in parts: the pause between them was waiting. */
-		f->stage_ns[(n - 2) & (PATH_STAGES - 1)] += now - f->last_ns;
-		f->last_ns = now;
-		f->last = ST_RX_COPY;
+		flight_again(f, n - 2, ST_RX_COPY, now);
 	} else {
 		if (f->last == ST_RX_EST) {
 			/* When TCP was done was not seen: bill no work. */
@@ -364,8 +364,8 @@ static __always_inline void rx_read(struct sock *sk)
 		return;
 	}
 	if (seq_before(tp->copied_seq, f->end_seq)) {
-		flight_mark(f, ST_RX_COPY, bpf_ktime_get_ns());
-		f->last = ST_RX_DONE;
+		flight_again(f, f->path.n - 1, ST_RX_DONE,
+			     bpf_ktime_get_ns());
 		flight_unlock(at, key);
 		return;
 	}

@@ -188,6 +188,7 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 {
 	__u64 key = address(skb) | KEY_TX;
 	struct sock_work *w;
+	struct flight *f;
 	__u32 at;
 
 	if (flights_frozen())
@@ -197,8 +198,14 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 		follow_end(key, ST_TX_IP, END_STALE);
 		return;
 	}
-	if (tx_take(key, w, ST_TX_IP, &at))
-		flight_unlock(at, key);
+	f = tx_take(key, w, ST_TX_IP, &at);
+	if (!f)
+		return;
+	if (events_on) {
+		event_socket(f, address(sk), address(skb->data));
+		flight_leave(f);
+	}
+	flight_unlock(at, key);
 }
 
 /* Chosen here: what the headers tell. */
@@ -313,6 +320,11 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 			f->path.flags |= PF_RETRANS;
 		flight_leave(f);
 	}
+	if (events_on) {
+		event_headers(f, address(skb->head) + skb->network_header,
+			      address(skb->dev));
+		flight_leave(f);
+	}
 	if (f->segments > 1 &&
 	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
 		f->path.facts |= FACT_TSO_OFF;
@@ -345,6 +357,8 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
 		return;
 	f = tx_claim(at, w, ST_DROP);
 	f->path.reason = reason;
+	if (events_on)
+		event_socket(f, address(sk), 0);
 	path_sum(f, END_DROPPED);
 	flight_release(at);
 }

@@ -20,6 +20,7 @@
 #include "collect.h"
 #include "config.h"
 #include "dispatch.h"
+#include "events.h"
 #include "hooks.h"
 #include "probe.h"
 #include "windows.h"
@@ -41,6 +42,7 @@ struct session {
 	struct profile_probe probe;
 	struct windows *windows;	/* NULL: attached all the time */
 	uint64_t nwindows, open_ns;
+	struct events *events;		/* NULL: none are kept */
 };
 
 /* libbpf's own messages would bury ours; keep the last one for the reason. */
@@ -171,6 +173,7 @@ static void set_config(struct session *s)
 
 	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
 		     in_windows(s) ? 1 : s->config.sample, &s->config);
+	s->skel->rodata->events_on = s->config.events;
 	c->exits = !in_windows(s) && has_hook(s, "tcp_rcv_established");
 	c->transmits = !in_windows(s) && has_hook(s, "__tcp_transmit_skb");
 }
@@ -334,6 +337,39 @@ static uint64_t grown(uint64_t before, uint64_t after)
 	return after > before ? after - before : 0;
 }
 
+/* The ring is there only where it is asked for; a power of two. */
+static void size_events(struct session *s)
+{
+	uint32_t kb = s->config.events_kb ? s->config.events_kb : EVENTS_KB;
+	uint32_t size = 4096;
+
+	while (size >> 10 < kb)
+		size <<= 1;
+	if (s->config.events)
+		bpf_map__set_max_entries(s->skel->maps.event_ring, size);
+	else
+		bpf_map__set_autocreate(s->skel->maps.event_ring, false);
+}
+
+/* What the calibration left in the ring does not count. */
+static bool begin_events(struct session *s, char *err, size_t len)
+{
+	if (!s->config.events)
+		return true;
+	s->events = events__start(bpf_map__fd(s->skel->maps.event_ring),
+				  s->config.events, err, len);
+	s->skel->bss->event_packets = 0;
+	s->skel->bss->events_lost = 0;
+	return s->events;
+}
+
+int session__write_events(struct session *s, const struct profile *p,
+			  uint64_t *lost, char *err, size_t len)
+{
+	*lost = s->skel->bss->events_lost;
+	return events__write(s->events, p, s->start_ns, *lost, err, len);
+}
+
 static int load(struct session *s, char *err, size_t len)
 {
 	size_t i;
@@ -347,6 +383,7 @@ static int load(struct session *s, char *err, size_t len)
 	if (rc)
 		return rc;
 	set_config(s);
+	size_events(s);
 	for (i = 0; i < s->nhooks; i++)
 		bpf_program__set_autoload(s->programs[i], wanted(s, i));
 	loading = s;
@@ -416,6 +453,8 @@ static int begin(struct session *s, char *err, size_t len)
 			 "`pathprof list` shows why");
 		return 3;
 	}
+	if (!begin_events(s, err, len))
+		return 1;
 	gmtime_r(&now, &tm);
 	strftime(s->started, sizeof(s->started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	s->start_ns = now_ns();
@@ -485,6 +524,7 @@ void session__stop(struct session *s)
 	__atomic_store_n(active, FLIGHTS_FROZEN, __ATOMIC_SEQ_CST);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		pause_ns(10000000); /* the kernel lacks it */
+	events__stop(s->events, &s->sums);
 }
 
 void session__free(struct session *s)
@@ -494,6 +534,7 @@ void session__free(struct session *s)
 	if (s->skel && !s->stopped)
 		session__stop(s);
 	detach_all(s);
+	events__free(s->events);
 	pathprof_bpf__destroy(s->skel);
 	free(s);
 }
@@ -559,7 +600,7 @@ int session__read(struct session *s, struct profile *p)
 		rc = sums__flights(&s->sums, p);
 	else if (!rc)
 		p->in_flight = s->skel->bss->flights_active;
-	probe__fill(p);
+	probe__fill(p, s->config.events);
 	return rc;
 }
 

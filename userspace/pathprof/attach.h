@@ -8,6 +8,8 @@
 
 #include "profile.h"
 
+#define EVENTS_KB	16384
+
 struct session;
 
 struct session_config {
@@ -23,6 +25,8 @@ struct session_config {
 	unsigned int arm;	/* ARM_*, by these settings of mssfrac: */
 	uint32_t arm_seed, arm_mark, arm_percent;
 	char filter[PROFILE_FILTER];	/* those from dir on, in words */
+	const char *events;	/* the file of raw events; NULL: none */
+	unsigned int events_kb;	/* room for them in the kernel; 0: EVENTS_KB */
 };
 
 /*
@@ -33,6 +37,9 @@ int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len);
 /* Everything since the start, into an initialised profile. */
 int session__read(struct session *s, struct profile *p);
+/* Raw events into their file, and how many were lost; once stopped. */
+int session__write_events(struct session *s, const struct profile *p,
+			  uint64_t *lost, char *err, size_t len);
 /* Stop following; session__read() then includes what is in flight. */
 void session__stop(struct session *s);
 /* Detach and unload: takes seconds. */

@@ -151,8 +151,29 @@ static void tell(const struct profile *p, const char *output)
 			 p->open_ns / 1e6);
 }
 
-static int save(struct session *s, const char *output, char **argv,
-		const struct child *c)
+static int save_events(struct session *s, const struct profile *p,
+		       const char *file)
+{
+	char name[512], err[512];
+	uint64_t lost;
+	int rc = session__write_events(s, p, &lost, err, sizeof(err));
+
+	if (rc) {
+		complain("record: %s", err);
+		return rc;
+	}
+	fprintf(stderr, "pathprof: events kept, %llu lost; see: pathprof "
+		"journey %s\n", (unsigned long long)lost,
+		printable(file, name, sizeof(name)));
+	if (lost)
+		complain("record: %llu events found no room; a larger "
+			 "--event-buffer, or sampling, loses fewer",
+			 (unsigned long long)lost);
+	return 0;
+}
+
+static int save(struct session *s, const struct session_config *config,
+		const char *output, char **argv, const struct child *c)
 {
 	struct profile p;
 	char err[512];
@@ -174,6 +195,8 @@ static int save(struct session *s, const char *output, char **argv,
 		complain("record: %s", err);
 	else
 		tell(&p, output);
+	if (config->events && save_events(s, &p, config->events))
+		rc = -EIO;
 	profile__free(&p);
 	return rc ? EXIT_FAILED : EXIT_GOOD;
 }
@@ -208,7 +231,7 @@ static int record(const struct session_config *config, const char *output,
 		complain("record: COMMAND ended before it began");
 	wait_for_end(signals, &child, seconds);
 	session__stop(s);
-	rc = save(s, output, argv, &child);
+	rc = save(s, config, output, argv, &child);
 	session__free(s);
 	if (rc || child.status <= 0)
 		return rc;
@@ -226,6 +249,10 @@ int cmd_record(const struct command *self, int argc, char **argv)
 	const struct option_def options[] = {
 		{ 'o', "output", OPT_TEXT, &output, 0, 0, "FILE",
 		  "the profile file to write" },
+		{ 0, "events", OPT_TEXT, &choice.config.events, 0, 0, "FILE",
+		  "keep the raw events of each packet, too" },
+		{ 0, "event-buffer", OPT_UINT, &choice.config.events_kb, 4,
+		  1048576, "KB", "room for them in the kernel (default 16384)" },
 		CHOICE_OPTIONS(&choice),
 		{ 0, "duration", OPT_SECONDS, &seconds, 0.001, 1000000, "S",
 		  "stop after S seconds" },
@@ -249,7 +276,24 @@ int cmd_record(const struct command *self, int argc, char **argv)
 	rc = choice__settle(&choice, "record");
 	if (rc)
 		return rc;
-	if (profile__try_path(output, err, sizeof(err))) {
+	if (choice.config.events_kb && !choice.config.events) {
+		complain("record: --event-buffer is for --events");
+		return EXIT_USAGE;
+	}
+	if (choice.config.events && (choice.config.cgroup ||
+				     choice.config.arm ||
+				     choice.config.ifindex)) {
+		complain("record: --events does not go with --cgroup, --arm "
+			 "and --dev, which decide after a packet's first events");
+		return EXIT_USAGE;
+	}
+	if (choice.config.events && !strcmp(choice.config.events, output)) {
+		complain("record: --events and -o name the same file");
+		return EXIT_USAGE;
+	}
+	if (profile__try_path(output, err, sizeof(err)) ||
+	    (choice.config.events &&
+	     profile__try_path(choice.config.events, err, sizeof(err)))) {
 		complain("record: %s", err);
 		return EXIT_FAILED;
 	}

@@ -64,8 +64,8 @@ static int add_flight(struct profile *p, const struct flight *f)
 	path->sum.packets++;
 	path->sum.segments += f->segments;
 	path->sum.bytes += f->bytes;
-	/* The last stage has no end yet and is not billed. */
-	for (i = 0; i + 1 < key.n && i < PATH_STAGES; i++) {
+	/* The last stage has no end yet, but may have come before. */
+	for (i = 0; i < key.n && i < PATH_STAGES; i++) {
 		path->sum.stage_ns[i] += f->stage_ns[i];
 		if (p->stages[key.stages[i] & 63].kind == KIND_WAIT)
 			path->sum.wait_ns += f->stage_ns[i];

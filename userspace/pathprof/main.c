@@ -16,6 +16,8 @@ static const struct command commands[] = {
 	  "Show a profile file", cmd_report },
 	{ "explain", "[OPTIONS] FILE",
 	  "Say why packets took one way and not another", cmd_explain },
+	{ "journey", "[OPTIONS] EVENTS-FILE [PACKET]",
+	  "Show one packet's way, stage by stage", cmd_journey },
 	{ "diff", "[OPTIONS] OLD NEW",
 	  "Compare two profile files", cmd_diff },
 	{ "check", "[OPTIONS] BASE... NEW",

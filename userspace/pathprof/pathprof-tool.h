@@ -47,6 +47,7 @@ struct command {
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_record(const struct command *self, int argc, char **argv);
 int cmd_report(const struct command *self, int argc, char **argv);
+int cmd_journey(const struct command *self, int argc, char **argv);
 int cmd_explain(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);

@@ -57,10 +57,11 @@ static bool claims(const struct path_key *k, unsigned int at)
 
 /* After the clock that begins a stage; some hooks read theirs last. */
 static uint64_t after(const struct profile *p, const struct path_key *k,
-		      unsigned int at)
+		      unsigned int at, bool events)
 {
 	unsigned int id = k->stages[at];
-	bool last = !at || id == ST_RX_EST || id == ST_TX_TRANSMIT;
+	bool last = !at || id == ST_RX_EST || id == ST_TX_TRANSMIT ||
+		    (events && claims(k, at));
 
 	return way(p, id) + (last ? p->probe.clock / 2 : p->probe.tail);
 }
@@ -85,7 +86,7 @@ static bool is_origin(const struct path_key *k, unsigned int at)
 	       k->stages[at + 1] == ST_TX_RETRANS;
 }
 
-void probe__fill(struct profile *p)
+void probe__fill(struct profile *p, bool events)
 {
 	struct profile_path *path;
 	unsigned int at;
@@ -97,7 +98,7 @@ void probe__fill(struct profile *p)
 		for (at = 0; at + 1 < path->key.n; at++) {
 			if (is_origin(&path->key, at))
 				continue;
-			own = (after(p, &path->key, at) +
+			own = (after(p, &path->key, at, events) +
 			       before(p, &path->key, at + 1)) *
 			      path->sum.packets;
 			if (own > path->sum.stage_ns[at])

@@ -5,7 +5,10 @@
 
 #include "profile.h"
 
-/* Fill probe_ns of all paths, from what was measured and is attached. */
-void probe__fill(struct profile *p);
+/*
+ * Fill probe_ns of all paths, from what was measured and is attached; events:
+ * they were kept, and a packet's addresses written where it is taken up.
+ */
+void probe__fill(struct profile *p, bool events);
 
 #endif

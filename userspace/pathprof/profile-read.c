@@ -11,96 +11,21 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "profile.h"
+#include "reader.h"
 
 #define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
-
-struct reader {
-	char *err;
-	size_t len;
-	int version;		/* of the file */
-	bool subtracted;	/* pathprof's own cost is off its times */
-	bool bad;
-};
-
-static void refuse(struct reader *r, const char *what, const char *where)
-{
-	if (!r->bad)
-		snprintf(r->err, r->len, "damaged: \"%s\" %s", where, what);
-	r->bad = true;
-}
-
-static uint64_t get_number(struct reader *r, const json_t *o, const char *key,
-			   uint64_t max)
-{
-	const json_t *v = json_object_get(o, key);
-
-	if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-	    (uint64_t)json_integer_value(v) > max) {
-		refuse(r, v ? "is out of range" : "is missing", key);
-		return 0;
-	}
-	return json_integer_value(v);
-}
-
-static void get_text(struct reader *r, const json_t *o, const char *key,
-		     char *out, size_t size)
-{
-	const json_t *v = json_object_get(o, key);
-
-	if (!json_is_string(v) || json_string_length(v) >= size)
-		refuse(r, v ? "is not a short text" : "is missing", key);
-	else
-		snprintf(out, size, "%s", json_string_value(v));
-}
-
-static const json_t *get_array(struct reader *r, const json_t *o,
-			       const char *key, size_t max)
-{
-	const json_t *v = json_object_get(o, key);
-
-	if (!json_is_array(v) || json_array_size(v) > max) {
-		refuse(r, v ? "is not a list of this size" : "is missing",
-		       key);
-		return NULL;
-	}
-	return v;
-}
-
-static const json_t *get_object(struct reader *r, const json_t *o,
-				const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-
-	if (!json_is_object(v))
-		refuse(r, v ? "is not an object" : "is missing", key);
-	return v;
-}
-
-static unsigned int get_word(struct reader *r, const json_t *o,
-			     const char *key, unsigned int max,
-			     const char *(*name)(unsigned int))
-{
-	const char *text = json_string_value(json_object_get(o, key));
-	unsigned int i;
-
-	for (i = 0; text && i < max; i++)
-		if (name(i) && !strcmp(name(i), text))
-			return i;
-	refuse(r, "is not a known word", key);
-	return 0;
-}
 
 static void get_numbers(struct reader *r, const json_t *o, const char *key,
 			void *numbers, size_t max)
 {
-	const json_t *a = get_array(r, o, key, max), *v;
+	const json_t *a = reader__array(r, o, key, max), *v;
 	uint64_t *out = numbers;
 	size_t i;
 
 	for (i = 0; a && i < json_array_size(a); i++) {
 		v = json_array_get(a, i);
 		if (!json_is_integer(v) || json_integer_value(v) < 0)
-			refuse(r, "holds no count", key);
+			reader__refuse(r, "holds no count", key);
 		else
 			out[i] = json_integer_value(v);
 	}
@@ -108,16 +33,16 @@ static void get_numbers(struct reader *r, const json_t *o, const char *key,
 
 static void read_stage(struct reader *r, const json_t *o, struct profile *p)
 {
-	uint64_t id = get_number(r, o, "id", PATHPROF_STAGE_MAX - 1);
+	uint64_t id = reader__number(r, o, "id", PATHPROF_STAGE_MAX - 1);
 	struct profile_stage *s = &p->stages[id];
 
 	s->known = true;
-	get_text(r, o, "name", s->name, sizeof(s->name));
-	get_text(r, o, "meaning", s->meaning, sizeof(s->meaning));
-	get_text(r, o, "hooks", s->hooks, sizeof(s->hooks));
-	s->dir = get_word(r, o, "direction", 3, dir_name);
-	s->kind = get_word(r, o, "kind", 3, kind_name);
-	s->order = get_number(r, o, "order", UINT16_MAX);
+	reader__text(r, o, "name", s->name, sizeof(s->name));
+	reader__text(r, o, "meaning", s->meaning, sizeof(s->meaning));
+	reader__text(r, o, "hooks", s->hooks, sizeof(s->hooks));
+	s->dir = reader__word(r, o, "direction", 3, dir_name);
+	s->kind = reader__word(r, o, "kind", 3, kind_name);
+	s->order = reader__number(r, o, "order", UINT16_MAX);
 	s->available = json_is_true(json_object_get(o, "available"));
 }
 
@@ -125,32 +50,11 @@ static void read_hook(struct reader *r, const json_t *o, struct profile *p)
 {
 	struct profile_hook *h = &p->hooks[p->nhooks++];
 
-	get_text(r, o, "name", h->name, sizeof(h->name));
-	get_text(r, o, "type", h->type, sizeof(h->type));
-	get_text(r, o, "why", h->why, sizeof(h->why));
-	h->state = get_word(r, o, "state", 4, hook_state_name);
-	h->missed = get_number(r, o, "missed", INT64_MAX);
-}
-
-/* A list of words as the bits they stand for. */
-static void read_words(struct reader *r, const json_t *o, const char *key,
-		       const char *(*name)(unsigned int), uint32_t *bits)
-{
-	const json_t *a = get_array(r, o, key, 32);
-	const char *text;
-	unsigned int bit;
-	size_t i;
-
-	for (i = 0; a && i < json_array_size(a); i++) {
-		text = json_string_value(json_array_get(a, i));
-		for (bit = 0; text && bit < 32; bit++)
-			if (name(bit) && !strcmp(name(bit), text))
-				break;
-		if (!text || bit == 32)
-			refuse(r, "holds an unknown word", key);
-		else
-			*bits |= 1U << bit;
-	}
+	reader__text(r, o, "name", h->name, sizeof(h->name));
+	reader__text(r, o, "type", h->type, sizeof(h->type));
+	reader__text(r, o, "why", h->why, sizeof(h->why));
+	h->state = reader__word(r, o, "state", 4, hook_state_name);
+	h->missed = reader__number(r, o, "missed", INT64_MAX);
 }
 
 /* Back to what was measured: times in memory begin as such. */
@@ -170,7 +74,7 @@ static void add_probe(const struct profile *p, struct profile_path *path)
 
 static void read_path(struct reader *r, const json_t *o, struct profile *p)
 {
-	const json_t *stages = get_array(r, o, "stages", PATH_STAGES);
+	const json_t *stages = reader__array(r, o, "stages", PATH_STAGES);
 	struct profile_path path = {};
 	struct profile_path *to;
 	struct path_key *k = &path.key;
@@ -178,27 +82,28 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	json_int_t id;
 	size_t i;
 
-	k->dir = get_word(r, o, "direction", 3, dir_name);
-	k->family = get_number(r, o, "family", 6);
-	k->end = get_word(r, o, "end", PATHPROF_END_MAX, end_name);
-	k->reason = get_number(r, o, "reason", UINT16_MAX);
-	read_words(r, o, "flags", flag_name, &k->flags);
+	k->dir = reader__word(r, o, "direction", 3, dir_name);
+	k->family = reader__number(r, o, "family", 6);
+	k->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_name);
+	k->reason = reader__number(r, o, "reason", UINT16_MAX);
+	reader__words(r, o, "flags", flag_name, &k->flags);
 	if (r->version > 1)
-		read_words(r, o, "facts", fact_name, &k->facts);
+		reader__words(r, o, "facts", fact_name, &k->facts);
 	for (i = 0; stages && i < json_array_size(stages); i++) {
 		id = json_integer_value(json_array_get(stages, i));
 		if (id <= 0 || id >= PATHPROF_STAGE_MAX ||
 		    !p->stages[id].known) {
-			refuse(r, "names no stage of this file", "stages");
+			reader__refuse(r, "names no stage of this file",
+				       "stages");
 			return;
 		}
 		k->stages[k->n++] = id;
 	}
-	v->packets = get_number(r, o, "packets", INT64_MAX);
-	v->segments = get_number(r, o, "segments", INT64_MAX);
-	v->bytes = get_number(r, o, "bytes", INT64_MAX);
-	v->work_ns = get_number(r, o, "work_ns", INT64_MAX);
-	v->wait_ns = get_number(r, o, "wait_ns", INT64_MAX);
+	v->packets = reader__number(r, o, "packets", INT64_MAX);
+	v->segments = reader__number(r, o, "segments", INT64_MAX);
+	v->bytes = reader__number(r, o, "bytes", INT64_MAX);
+	v->work_ns = reader__number(r, o, "work_ns", INT64_MAX);
+	v->wait_ns = reader__number(r, o, "wait_ns", INT64_MAX);
 	get_numbers(r, o, "stage_ns", v->stage_ns, k->n);
 	get_numbers(r, o, "histogram", v->hist, HIST_BUCKETS);
 	if (r->version > 2)
@@ -209,7 +114,7 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 		return;
 	to = profile__path(p, k);
 	if (!to)
-		refuse(r, "does not fit into memory", "paths");
+		reader__refuse(r, "does not fit into memory", "paths");
 	else
 		*to = path;
 }
@@ -217,12 +122,12 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 static void read_probe(struct reader *r, const json_t *root,
 		       struct profile *p)
 {
-	const json_t *o = get_object(r, root, "probe");
+	const json_t *o = reader__object(r, root, "probe");
 
 	p->probe_known = json_is_true(json_object_get(o, "known"));
 	r->subtracted = json_is_true(json_object_get(o, "subtracted"));
 #define COST(name) \
-	p->probe.name = get_number(r, o, #name "_ns", INT64_MAX);
+	p->probe.name = reader__number(r, o, #name "_ns", INT64_MAX);
 	PROBE_COSTS(COST)
 #undef COST
 }
@@ -230,7 +135,7 @@ static void read_probe(struct reader *r, const json_t *root,
 static void read_reasons(struct reader *r, const json_t *root,
 			 struct profile *p)
 {
-	json_t *o = (json_t *)get_object(r, root, "reasons"), *v;
+	json_t *o = (json_t *)reader__object(r, root, "reasons"), *v;
 	unsigned long reason;
 	const char *key;
 	char *end;
@@ -240,32 +145,33 @@ static void read_reasons(struct reader *r, const json_t *root,
 	json_object_foreach(o, key, v) {
 		reason = strtoul(key, &end, 10);
 		if (*end || reason >= PROFILE_REASONS)
-			refuse(r, "holds no reason number", "reasons");
+			reader__refuse(r, "holds no reason number", "reasons");
 		else
-			get_text(r, o, key, p->reasons[reason],
-				 sizeof(p->reasons[0]));
+			reader__text(r, o, key, p->reasons[reason],
+				     sizeof(p->reasons[0]));
 	}
 }
 
 static void read_account(struct reader *r, const json_t *root,
 			 struct profile *p)
 {
-	const json_t *account = get_object(r, root, "account");
-	const json_t *counters = get_object(r, root, "counters");
+	const json_t *account = reader__object(r, root, "account");
+	const json_t *counters = reader__object(r, root, "counters");
 	size_t i;
 
-	p->counters[CN_SAMPLED] = get_number(r, account, "sampled", INT64_MAX);
-	p->in_flight = get_number(r, account, "in_flight", INT64_MAX);
+	p->counters[CN_SAMPLED] = reader__number(r, account, "sampled",
+						 INT64_MAX);
+	p->in_flight = reader__number(r, account, "in_flight", INT64_MAX);
 	for (i = 1; i < PATHPROF_END_MAX; i++)
 		if (end_name(i) && (r->version > 1 || i != END_CUT))
-			p->ends[i] = get_number(r, account, end_name(i),
-						INT64_MAX);
+			p->ends[i] = reader__number(r, account, end_name(i),
+						    INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
 		if (counter_name(i) && (r->version > 1 || i != CN_WINDOWS))
-			p->counters[i] = get_number(r, counter_is_loss(i) ?
-						    account : counters,
-						    counter_name(i),
-						    INT64_MAX);
+			p->counters[i] = reader__number(r, counter_is_loss(i) ?
+							account : counters,
+							counter_name(i),
+							INT64_MAX);
 }
 
 static void read_root(struct reader *r, const json_t *root, struct profile *p)
@@ -273,52 +179,52 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	const json_t *o, *command = json_object_get(root, "command");
 	size_t i;
 
-	get_text(r, get_object(r, root, "tool"), "version", p->tool_version,
-		 sizeof(p->tool_version));
-	o = get_object(r, root, "kernel");
-	get_text(r, o, "release", p->release, sizeof(p->release));
-	get_text(r, o, "machine", p->machine, sizeof(p->machine));
-	get_text(r, root, "started", p->started, sizeof(p->started));
-	p->duration_ns = get_number(r, root, "duration_ns", INT64_MAX);
-	p->probe_ns = get_number(r, root, "probe_ns", INT64_MAX);
+	reader__text(r, reader__object(r, root, "tool"), "version",
+		     p->tool_version, sizeof(p->tool_version));
+	o = reader__object(r, root, "kernel");
+	reader__text(r, o, "release", p->release, sizeof(p->release));
+	reader__text(r, o, "machine", p->machine, sizeof(p->machine));
+	reader__text(r, root, "started", p->started, sizeof(p->started));
+	p->duration_ns = reader__number(r, root, "duration_ns", INT64_MAX);
+	p->probe_ns = reader__number(r, root, "probe_ns", INT64_MAX);
 	if (r->version > 2)
 		read_probe(r, root, p);
 	p->open_ns = r->version > 1 ?
-		     get_number(r, root, "open_ns", INT64_MAX) :
+		     reader__number(r, root, "open_ns", INT64_MAX) :
 		     p->duration_ns;
-	o = get_object(r, root, "config");
-	p->sample = get_number(r, o, "sample", INT32_MAX);
+	o = reader__object(r, root, "config");
+	p->sample = reader__number(r, o, "sample", INT32_MAX);
 	if (r->version > 1)
-		p->budget_ppm = get_number(r, o, "budget_ppm", INT32_MAX);
-	p->port = get_number(r, o, "port", UINT16_MAX);
-	get_text(r, o, "addr", p->addr, sizeof(p->addr));
+		p->budget_ppm = reader__number(r, o, "budget_ppm", INT32_MAX);
+	p->port = reader__number(r, o, "port", UINT16_MAX);
+	reader__text(r, o, "addr", p->addr, sizeof(p->addr));
 	if (json_object_get(o, "filter"))
-		get_text(r, o, "filter", p->filter, sizeof(p->filter));
-	p->command_status = get_number(r, root, "command_status", 255);
+		reader__text(r, o, "filter", p->filter, sizeof(p->filter));
+	p->command_status = reader__number(r, root, "command_status", 255);
 	if (json_is_string(command))
 		p->command = strdup(json_string_value(command));
 	else if (!json_is_null(command))
-		refuse(r, "is no text", "command");
+		reader__refuse(r, "is no text", "command");
 	if (json_object_get(root, "load")) {
-		o = get_object(r, root, "load");
-		p->load_ns = get_number(r, o, "ns", INT64_MAX);
-		p->load_packets = get_number(r, o, "packets", INT64_MAX);
+		o = reader__object(r, root, "load");
+		p->load_ns = reader__number(r, o, "ns", INT64_MAX);
+		p->load_packets = reader__number(r, o, "packets", INT64_MAX);
 	}
 	read_account(r, root, p);
 	read_reasons(r, root, p);
 	/* The file's own stage table counts, not the one of this build. */
 	memset(p->stages, 0, sizeof(p->stages));
-	o = get_array(r, root, "stages", PATHPROF_STAGE_MAX);
+	o = reader__array(r, root, "stages", PATHPROF_STAGE_MAX);
 	for (i = 0; o && i < json_array_size(o); i++)
 		read_stage(r, json_array_get(o, i), p);
-	o = get_array(r, root, "hooks", PROFILE_HOOKS);
+	o = reader__array(r, root, "hooks", PROFILE_HOOKS);
 	for (i = 0; o && i < json_array_size(o); i++)
 		read_hook(r, json_array_get(o, i), p);
-	o = get_array(r, root, "paths", PATH_PATHS * 2);
+	o = reader__array(r, root, "paths", PATH_PATHS * 2);
 	for (i = 0; o && i < json_array_size(o) && !r->bad; i++)
 		read_path(r, json_array_get(o, i), p);
 	if (!r->bad && !p->sample)
-		refuse(r, "is 0", "sample");
+		reader__refuse(r, "is 0", "sample");
 }
 
 /* Is it ours at all, and of a version we know? */
@@ -377,20 +283,28 @@ static json_t *load(const char *path, char *err, size_t len)
 	return root;
 }
 
+int profile__from_json(struct profile *p, const json_t *root, char *err,
+		       size_t len)
+{
+	struct reader r = { .err = err, .len = len };
+
+	profile__init(p);
+	if (check_format(root, err, len))
+		return -EINVAL;
+	r.version = json_integer_value(json_object_get(root, "version"));
+	read_root(&r, root, p);
+	return r.bad ? -EINVAL : 0;
+}
+
 int profile__read(struct profile *p, const char *path, char *err, size_t len)
 {
 	char why[256] = "";
-	struct reader r = { .err = why, .len = sizeof(why) };
 	json_t *root = load(path, why, sizeof(why));
 	int rc = -EINVAL;
 
 	profile__init(p);
-	if (root && !check_format(root, why, sizeof(why))) {
-		r.version = json_integer_value(json_object_get(root,
-							       "version"));
-		read_root(&r, root, p);
-		rc = r.bad ? -EINVAL : 0;
-	}
+	if (root)
+		rc = profile__from_json(p, root, why, sizeof(why));
 	json_decref(root);
 	if (rc) {
 		snprintf(err, len, "cannot read %s: %s", path, why);

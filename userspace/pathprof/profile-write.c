@@ -171,7 +171,7 @@ static json_t *text_json(const char *text)
 	return j;
 }
 
-static json_t *profile_json(const struct profile *p)
+json_t *profile__to_json(const struct profile *p)
 {
 	json_t *account = json_object(), *counters = json_object();
 	json_t *paths = json_array();
@@ -223,7 +223,7 @@ static json_t *profile_json(const struct profile *p)
 
 int profile__print(const struct profile *p)
 {
-	json_t *root = profile_json(p);
+	json_t *root = profile__to_json(p);
 	int rc;
 
 	if (!root)
@@ -268,34 +268,25 @@ int profile__try_path(const char *path, char *err, size_t len)
 	return 0;
 }
 
-int profile__write(const struct profile *p, const char *path,
-		   char *err, size_t len)
+int profile__replace(const char *path, int (*fill)(FILE *f, void *arg),
+		     void *arg, char *err, size_t len)
 {
-	json_t *root = profile_json(p);
 	char temp[4096];
 	mode_t mask;
 	int fd, rc = 0;
 	FILE *f;
 
-	if (!root)
-		return complain(err, len, -ENOMEM, path);
-	if (temp_name(path, temp, sizeof(temp))) {
-		json_decref(root);
+	if (temp_name(path, temp, sizeof(temp)))
 		return complain(err, len, -ENAMETOOLONG, path);
-	}
 	fd = mkstemp(temp);
 	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f) {
-		rc = -errno;
-		json_decref(root);
-		return complain(err, len, rc, path);
-	}
+	if (!f)
+		return complain(err, len, -errno, path);
 	mask = umask(0);
 	umask(mask);
 	fchmod(fd, 0666 & ~mask);
 	errno = 0;
-	if (json_dumpf(root, f, JSON_INDENT(1)) || putc('\n', f) == EOF ||
-	    fflush(f) || fsync(fd))
+	if (fill(f, arg) || fflush(f) || ferror(f) || fsync(fd))
 		rc = errno ? -errno : -EIO;
 	if (fclose(f) && !rc)
 		rc = -errno;
@@ -303,6 +294,23 @@ int profile__write(const struct profile *p, const char *path,
 		rc = -errno;
 	if (rc)
 		unlink(temp);
-	json_decref(root);
 	return rc ? complain(err, len, rc, path) : 0;
+}
+
+static int fill_profile(FILE *f, void *root)
+{
+	return json_dumpf(root, f, JSON_INDENT(1)) || putc('\n', f) == EOF;
+}
+
+int profile__write(const struct profile *p, const char *path,
+		   char *err, size_t len)
+{
+	json_t *root = profile__to_json(p);
+	int rc;
+
+	if (!root)
+		return complain(err, len, -ENOMEM, path);
+	rc = profile__replace(path, fill_profile, root, err, len);
+	json_decref(root);
+	return rc;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <linux/types.h>
 #include "pathprof.h"
 
@@ -147,6 +148,13 @@ int profile__view(struct profile *p, const char *path, bool raw, char *err,
 		  size_t len);
 /* The same JSON on stdout. */
 int profile__print(const struct profile *p);
+/* The object of such a file, and back, for files that hold one. */
+struct json_t *profile__to_json(const struct profile *p);
+int profile__from_json(struct profile *p, const struct json_t *root, char *err,
+		       size_t len);
+/* Write a file that appears only when fill() has returned 0. */
+int profile__replace(const char *path, int (*fill)(FILE *f, void *arg),
+		     void *arg, char *err, size_t len);
 /* Can path be written?  Creates nothing that stays. */
 int profile__try_path(const char *path, char *err, size_t len);
 

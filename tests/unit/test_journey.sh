@@ -1,0 +1,282 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The reader of events files and the journeys it shows, against a kept file and
+# damaged copies of it: each is read or refused with one sentence.
+
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+PP=${PATHPROF:-$TOP/build/bin/pathprof}
+KEPT=$TOP/tests/unit/test_journey/gro.events
+SUMS=$TOP/tests/guest/journeys.py
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+cd "$TMP" || exit
+n=0
+bad=0
+
+check() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@" >out 2>&1; then
+		echo "ok $n $name"
+	else
+		sed 's/^/# /' out
+		echo "not ok $n $name"
+		bad=$((bad + 1))
+	fi
+}
+
+# refuses FILE PATTERN: status 1, one line that matches, nothing on stdout.
+refuses() {
+	local status
+	"$PP" journey "$1" >stdout 2>stderr
+	status=$?
+	cat stderr
+	[ $status -eq 1 ] && [ ! -s stdout ] && [ "$(wc -l <stderr)" -eq 1 ] &&
+		grep -qE -- "$2" stderr
+}
+
+# damaged SED-SCRIPT PATTERN: the kept file, edited, is refused.
+damaged() {
+	sed -E "$1" "$KEPT" >damaged.events
+	cmp -s damaged.events "$KEPT" && echo "the edit changed nothing" &&
+		return 1
+	refuses damaged.events "$2"
+}
+
+# usage PATTERN WORD...: status 2, one line that matches.
+usage() {
+	local pattern=$1 status
+	shift
+	powerless "$PP" "$@" >stdout 2>stderr
+	status=$?
+	cat stderr
+	[ $status -eq 2 ] && [ ! -s stdout ] && [ "$(wc -l <stderr)" -eq 1 ] &&
+		grep -qE -- "$pattern" stderr
+}
+
+# A mistake must not record on this machine.
+powerless() {
+	[ "$(id -u)" -ne 0 ] || set -- setpriv --inh-caps=-all \
+		--bounding-set=-all "$@"
+	"$@"
+}
+
+# The events of each path add up to the sums that the kernel kept; with one
+# nanosecond more in one event they do not.
+adds_up() {
+	head -n 1 "$KEPT" | python3 -IS -c 'import json, sys
+json.dump(json.load(sys.stdin)["profile"], sys.stdout)' >profile.json &&
+		python3 -IS "$SUMS" "$KEPT" profile.json || return
+	python3 -IS - "$KEPT" >off.events <<'END' || return
+import json, sys
+with open(sys.argv[1]) as f:
+    lines = [json.loads(line) for line in f]
+lines[3]["events"][-1]["took_ns"] += 1
+for line in lines:
+    print(json.dumps(line))
+END
+	! python3 -IS "$SUMS" off.events profile.json
+}
+
+# Of every packet: next_ns and pathprof's own make up the whole time, offsets
+# grow, and the last event has no successor.
+every_packet() {
+	local packets number
+	packets=$(($(wc -l <"$KEPT") - 1))
+	"$PP" journey --list --json "$KEPT" >list.json || return
+	for ((number = 1; number <= packets; number++)); do
+		"$PP" journey --json "$KEPT" $number || return
+	done >all.json
+	python3 -IS - list.json all.json $packets <<'END'
+import json, sys
+with open(sys.argv[1]) as f:
+    rows = json.load(f)["packets"]
+with open(sys.argv[2]) as f:
+    texts = f.read().replace("\n}\n{", "\n}\0{").split("\0")
+packets = [json.loads(text)["packets"][0] for text in texts]
+assert len(rows) == len(packets) == int(sys.argv[3]) > 20
+for row, p in zip(rows, packets):
+    assert row.items() <= p.items(), row
+    at = [e["ns"] for e in p["events"]]
+    assert at == sorted(at) and at[0] == 0 and at[-1] == p["total_ns"]
+    nexts = [e["next_ns"] for e in p["events"] if "next_ns" in e]
+    assert len(nexts) == len(at) - 1
+    assert sum(nexts) + p["own_ns"] == p["total_ns"], p
+    assert p["work_ns"] + p["wait_ns"] == sum(nexts), p
+END
+}
+
+# The slowest is the first of the list in that order, and the list has every
+# packet; a path takes only those of its words.
+chosen() {
+	"$PP" journey "$KEPT" --slowest --json >slowest &&
+		"$PP" journey "$KEPT" --list --slowest --json >order &&
+		"$PP" journey "$KEPT" --list --path "data rx" --json >rx &&
+		python3 -IS - "$KEPT" <<'END'
+import json, sys
+def load(name):
+    with open(name) as f:
+        return json.load(f)["packets"]
+with open(sys.argv[1]) as f:
+    kept = [json.loads(line) for line in f][1:]
+times = [p["total_ns"] for p in load("order")]
+assert len(times) == len(kept) and times == sorted(times, reverse=True)
+assert load("slowest")[0]["packet"] == load("order")[0]["packet"]
+want = {p["packet"] for p in kept
+        if p["direction"] == "rx" and "data" in p["flags"]}
+assert want and {p["packet"] for p in load("rx")} == want
+END
+}
+
+# What became one packet names the others: each that GRO merged names one that
+# names it, and each data packet received was sent from here.
+related() {
+	"$PP" journey "$KEPT" --list --json >list.json &&
+		for number in $(python3 -IS -c '
+import json
+for p in json.load(open("list.json"))["packets"]:
+    print(p["packet"])'); do
+			"$PP" journey "$KEPT" "$number" --json || return
+		done >all.json
+	python3 -IS - <<'END'
+import json
+with open("all.json") as f:
+    texts = f.read().replace("\n}\n{", "\n}\0{").split("\0")
+packets = {p["packet"]: p for t in texts for p in json.loads(t)["packets"]}
+merged = [p for p in packets.values() if p["end"] == "merged"]
+assert merged
+for p in merged:
+    assert len(p["merged_into"]) == 1, p
+    assert p["packet"] in packets[p["merged_into"][0]]["merged_here"]
+received = [p for p in packets.values() if p["path"].startswith("rx")
+            and "data" in p["flags"] and p["end"] != "merged"]
+assert received
+for p in received:
+    sent, = p["sent_as"]
+    assert p["packet"] in packets[sent]["received_as"]
+    assert packets[sent]["start_ns"] <= p["start_ns"]
+END
+}
+
+# In text: a line for each event, 79 columns, why, and the end.
+told() {
+	local number
+	number=$(grep -m 1 '"again":true' "$KEPT" |
+		sed -E 's/^\{"packet":([0-9]+),.*/\1/')
+	"$PP" journey "$KEPT" "$number" >text && "$PP" journey "$KEPT" >>text ||
+		return
+	cat text
+	! grep -nE '.{80}' text && grep -qE ' again copy' text &&
+		grep -q '^End: delivered after [0-9]* ns: ' text &&
+		grep -qE '^  ack (now|delayed) +' text &&
+		grep -qE ' wait +[0-9]+  done' text &&
+		grep -qE '^  10.9.0.1:[0-9]+ > 10.9.0.2:4023$' text
+}
+
+# Lost events leave a gap that is told, and an end that is not known.
+gaps() {
+	python3 -IS - "$KEPT" >gaps.events <<'END'
+import json, sys
+with open(sys.argv[1]) as f:
+    lines = [json.loads(line) for line in f]
+lines[0]["lost"] = 3
+p = next(p for p in lines[1:] if len(p["events"]) > 5)
+del p["events"][2], p["source"]
+p["events"][2]["lost"] = 1
+p.update(lost=2, end=None)
+lines[1] = dict(p, packet=1)
+for line in lines:
+    print(json.dumps(line))
+END
+	"$PP" journey gaps.events 1 >text && "$PP" journey gaps.events >>text ||
+		return
+	cat text
+	grep -q '2 of its events were lost' text &&
+		grep -q '(1 events lost)' text &&
+		grep -q '(addresses lost)' text &&
+		grep -q '^End: not kept' text &&
+		grep -q ' 3 events lost$' text
+}
+
+# Cut short anywhere: never a crash, always refused.
+truncated() {
+	local size i status
+	size=$(stat -c %s "$KEPT")
+	for ((i = 0; i < size - 2; i += 1499)); do
+		head -c $i "$KEPT" >cut.events
+		"$PP" journey cut.events >/dev/null 2>stderr
+		status=$?
+		[ $status -eq 1 ] || {
+			echo "cut at $i: status $status"
+			return 1
+		}
+	done
+}
+
+# One byte changed at many places: read or refused, never a crash.
+flipped() {
+	local size i status
+	size=$(stat -c %s "$KEPT")
+	for ((i = 1; i < size; i += 997)); do
+		{
+			head -c $((i - 1)) "$KEPT"
+			printf '9'
+			tail -c +$((i + 1)) "$KEPT"
+		} >flip.events
+		"$PP" journey --slowest flip.events >/dev/null 2>&1
+		status=$?
+		[ $status -le 1 ] || {
+			echo "byte $i: status $status"
+			return 1
+		}
+	done
+}
+
+[ -x "$PP" ] || {
+	echo "1..0 # SKIP $PP is not built"
+	exit 4
+}
+echo "KTAP version 1"
+echo "1..30"
+check "events add up to the profile" adds_up
+check "every packet's times add up" every_packet
+check "the slowest, and those of a path" chosen
+check "packets that became one name each other" related
+check "a journey as text" told
+check "lost events are told" gaps
+check "no such file" refuses none.events 'No such file'
+check "a folder" refuses "$TMP" 'directory'
+: >empty.events
+check "an empty file" refuses empty.events 'not an events file'
+tr -d '\n' <"$TOP/tests/unit/test_profile/sample.json" >profile.json
+check "a profile" refuses profile.json 'its "format" is not "pathprof-events"'
+check "another version" damaged '1s/"version":1/"version":2/' \
+	'another pathprof'
+check "a damaged profile" damaged '1s/"sample":1/"sample":0/' '"sample" is 0'
+check "a packet too few" damaged '$d' 'fewer packets'
+# shellcheck disable=SC2016 # $ is sed's
+check "a packet too many" damaged '$p' 'more packets'
+check "an unknown stage" damaged '3s/"stage":[0-9]+/"stage":63/' \
+	'"stage" names no stage of this file \(line 3\)'
+check "a negative time" damaged '3s/"ns":0/"ns":-1/' '"ns" is out of range'
+check "an event before the one before" damaged \
+	'3s/"ns":0,/"ns":999999999999,/' '"ns" goes back'
+check "an unknown flag" damaged '3s/"flags":\["/&x/' '"flags" holds'
+check "an address that is none" damaged \
+	'3s/"source":"/&\\u001b/' '"source" is no address'
+check "a missing end" damaged '3s/"end":/"eng":/' '"end" is not'
+check "no such packet" eval '! "$PP" journey "$KEPT" 9999 2>err &&
+	grep -q "has no packet 9999" err'
+check "no such path" eval '! "$PP" journey "$KEPT" --path nowhere 2>err &&
+	grep -q "no packet of path nowhere" err'
+check "no file" usage 'which events file' journey
+check "a packet that is no number" usage 'is a number' journey "$KEPT" x
+check "a packet and a choice" usage 'packet 1, or' journey "$KEPT" 1 --slowest
+check "a buffer for nothing" usage "is for --events" record -o x --event-buffer 8
+check "events into the profile" usage 'same file' record --events x -o x
+check "events and a filter that decides late" usage "does not go with" \
+	record --events x -o y --dev lo
+check "cut short anywhere" truncated
+check "a byte changed anywhere" flipped
+[ $bad -eq 0 ]
