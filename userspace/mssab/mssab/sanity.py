@@ -27,6 +27,8 @@ def ceiling(plan: Plan, arm: Arm) -> float:
 
 def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
     """Why this block does not count; "" if it does."""
+    if "dead_guest" in raw:
+        return f"dead guest: {raw['dead_guest']}"
     if plan.assign == CONNECTION:
         if why := connections.void(raw):
             return why
