@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the loads with a server print, and what is made of it; what pathprof's
 profile comes to per packet.  Outputs are as the programs printed them."""
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -200,6 +203,23 @@ def test_recording_fails(tmp_path, monkeypatch, before, status, kind, sentence):
     with pytest.raises(kind, match=sentence):
         with profiler.recording(1, "10.9.0.2", False):
             pass
+
+
+def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid")
+    child = os.fork()
+    if not child:
+        with profiler.recording(1, "10.9.0.2", False):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    pid = (tmp_path / "pid").read_text().strip()
+    for _ in range(200):
+        # A zombie until whoever adopts it looks.
+        state = Path("/proc", pid, "stat")
+        if not state.exists() or " Z " in state.read_text():
+            return
+        time.sleep(0.05)  # polling interval
+    pytest.fail(f"pathprof {pid} is still there")
 
 
 def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):

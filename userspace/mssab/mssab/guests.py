@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import children
 from .design import Arm, Plan
 from .errors import MssabError, NotSupported
 
@@ -113,10 +115,10 @@ class Guests:
         with tempfile.TemporaryDirectory(prefix="mssab-", dir=below) as name:
             folder = Path(name)
             (folder / self.file.name).write_text(self.source, "utf-8")
-            with subprocess.Popen(
+            with children.start(
                     self.command(arm, seed, folder, measured),
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE, text=True) as guest:
+                    signal.SIGTERM, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE) as guest:
                 try:
                     out, err = guest.communicate()
                 finally:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from . import children
 from .errors import MssabError, NotSupported
 
 #: To attach all hooks, and to let go of them, in an emulated guest; s.
@@ -85,11 +86,11 @@ def recording(sample: int, address: str, udp: bool) \
         output, said = Path(folder, "profile"), Path(folder, "said")
         ready, theirs = os.pipe()
         with open(said, "w", encoding="utf-8") as err:
-            process = subprocess.Popen(
+            process = children.start(
                 [tool, "record", "--sample", str(sample), "--addr", address,
                  *(["--udp"] if udp else []), "--ready-fd", str(theirs),
-                 "-o", str(output)], stdin=subprocess.DEVNULL, stdout=err,
-                stderr=err, text=True, pass_fds=[theirs])
+                 "-o", str(output)], signal.SIGINT, stdout=err, stderr=err,
+                pass_fds=[theirs])
         os.close(theirs)
         try:
             _await(process, ready, said)

@@ -278,7 +278,7 @@ def nuttcp_figures(cell: Cell, text: str) -> Raw:
     """The whole less the first interval, which is the warm-up."""
     lines = [_nuttcp_line(line) for line in text.splitlines()
              if line.startswith("megabytes=")]
-    if not lines or (cell.warmup and len(lines) < 2):
+    if not lines:
         raise MssabError(f"nuttcp: no report: {text.strip() or 'no output'}")
     whole = lines[-1]
     before = lines[0] if cell.warmup else {}
