@@ -2,6 +2,7 @@
 """Arms that differ by kernel: what is asked of scripts/guest, which a script
 plays here, and what becomes of a block whose guest dies."""
 import contextlib
+import functools
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cmd_block, design, errors, guests, sanity  # noqa: E402
+from mssab import cli, cmd_block, design, errors, guests, sanity  # noqa: E402
+
+GUESTS = guests.Guests
 
 TEXT = '''run = "deterministic"
 [design]
@@ -142,6 +145,44 @@ def test_what_is_missing_is_told_first(place, tmp_path, monkeypatch):
     there.script.unlink()
     with pytest.raises(errors.NotSupported, match="of the source tree"):
         there.find()
+
+
+FLAKY = """
+count=$(wc -l <"$ASKED")
+[ $((count % 9)) != 0 ] || { echo "guest: it ended" >&2; exit 125; }
+""" + MEASURE
+
+
+def mssab(tmp_path, monkeypatch, text, *options):
+    (tmp_path / "e.toml").write_text(text)
+    monkeypatch.setattr(guests, "Guests", functools.partial(
+        GUESTS, tree=tmp_path))
+    monkeypatch.setattr(sys, "argv", [
+        "mssab", "run", str(tmp_path / "e.toml"), "-o", str(tmp_path / "r"),
+        "--no-report", *options])
+    return cli.main()
+
+
+def test_an_experiment(place, tmp_path, monkeypatch, capsys):
+    """From the command line to the verdict, through guests that die."""
+    place(act=FLAKY)
+    text = TEXT + "[metrics.goodput]\nmargin = 5\n"
+    assert mssab(tmp_path, monkeypatch, text) == 0
+    out = capsys.readouterr().out
+    assert "kernel 6.1.0-x v 6.12.0-x, old v new" in out
+    assert "IMPROVED: goodput +1100.0 %" in out
+    result = json.loads((tmp_path / "r/result.json").read_text())
+    dead = sum(arm.get("dead guest", 0)
+               for arm in result["void"]["arms"].values())
+    # 2 look-ups and 2 rehearsals, then at least 16 blocks.
+    assert dead == len(asked(tmp_path)) // 9 > 0
+    manifest = json.loads((tmp_path / "r/manifest.json").read_text())
+    assert manifest["run"] == "deterministic"
+    assert manifest["kernel"] == "6.1.0-x v 6.12.0-x"
+    script = tmp_path / "scripts/guest"
+    script.write_text(GUEST.replace(".0-x", ".1-x"))
+    assert mssab(tmp_path, monkeypatch, text, "--resume") == 2
+    assert "begun with another kernel" in capsys.readouterr().err
 
 
 class Options:
