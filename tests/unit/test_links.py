@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import design, errors, interfaces  # noqa: E402
+from mssab import design, errors, interfaces, sanity  # noqa: E402
 from mssab.bed import Bed  # noqa: E402
 from mssab.experiment import Cell  # noqa: E402
 
@@ -139,6 +139,21 @@ def refuse(text, old, new, line, sentence):
         parse(text.replace(old, new, 1))
     assert str(refusal.value).startswith(f"e.toml:{line}: "), refusal.value
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("cell, share", [
+    ('mtu = 576\nload = "iperf3"', 524 / 576),
+    ('mtu = 576\nload = "iperf3-udp"', 548 / 576),
+    ('link = "interfaces"\nsender_interface = "a"\n'
+     'receiver_interface = "b"', 1),
+    ('link = "interfaces"\nsender_interface = "a"\nmtu = 1500\n'
+     'receiver_interface = "b"', 1448 / 1500),
+])
+def test_what_a_path_carries(cell, share):
+    plan = parse(f"[design]\n[cell]\nrate_mbit = 100\n{cell}\n"
+                 "[arms]\na = {}\nb = {}\n")
+    assert sanity.ceiling(plan, plan.arms[0]) == pytest.approx(
+        100e6 * share * 1.02)
 
 
 # --- The interfaces themselves, played --------------------------------------

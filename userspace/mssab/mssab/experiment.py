@@ -160,11 +160,16 @@ class Cell:
         return bool(self.receiver_address)
 
     @property
+    def payload(self) -> int:
+        """The most of it that a packet holds."""
+        if self.udp:
+            return min(self.mtu or 1500, IP_MAX) - IPV4_HEADER - UDP_HEADER
+        return self.mss
+
+    @property
     def datagram(self) -> int:
         """Bytes of payload; by default what one packet holds."""
-        if self.write <= DATAGRAM_MAX:
-            return self.write
-        return min(self.mtu or 1500, IP_MAX) - IPV4_HEADER - UDP_HEADER
+        return self.write if self.write <= DATAGRAM_MAX else self.payload
 
     @property
     def window(self) -> int:

@@ -21,7 +21,10 @@ def ceiling(plan: Plan, arm: Arm) -> float:
     if plan.ceiling_mbit:
         return plan.ceiling_mbit * 1e6
     if arm.cell and arm.cell.rate_mbit:
-        return arm.cell.rate_mbit * 1e6 * arm.cell.mss / arm.cell.mtu * 1.02
+        cell = arm.cell
+        # Of an interface whose MTU is not set we do not know it.
+        share = cell.payload / cell.mtu if cell.mtu else 1.0
+        return cell.rate_mbit * 1e6 * share * 1.02
     return 0.0
 
 
