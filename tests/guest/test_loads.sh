@@ -55,10 +55,11 @@ if needs nuttcp "nuttcp, UDP at half the rate"; then
 	check "nuttcp, UDP at half the rate" block '15 < mbit < 25' \
 		'raw["sent_datagrams"] > 0'
 fi
-if needs nuttcp "nuttcp, UDP at three times the rate: most is lost"; then
-	sed -i 's/offered_mbit = 20/offered_mbit = 120\nqueue_packets = 50/' e.toml
-	check "nuttcp, UDP at three times the rate: most is lost" block \
-		'25 < mbit < 40' 'raw["lost_datagrams"] > raw["sent_datagrams"] / 3'
+if needs nuttcp "nuttcp, UDP at four times the rate: most is lost"; then
+	# A busy guest hardly offers more than 20 Mbit/s.
+	sed -i 's/rate_mbit = 40/rate_mbit = 5\nqueue_packets = 50/' e.toml
+	check "nuttcp, UDP at four times the rate: most is lost" block \
+		'2 < mbit < 5.1' 'raw["lost_datagrams"] > raw["sent_datagrams"] / 3'
 fi
 experiment iperf3-udp jitter "${link[@]}" "offered_mbit = 20" \
 	"warmup_ms = 1000" "measure_ms = 1000"
