@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from . import connections, stats, verdicts
+from . import neighbours, stats, verdicts
 from .design import BLOCK, CONNECTION, Plan
 from .metrics import Metric
 
@@ -282,14 +282,14 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
 def _neighbours(plan: Plan, out: dict[str, Any],
                 counted: list[tuple[Record, ...]]) -> None:
     """Is the split the one asked for, and is the effect no one's loss?"""
-    ratio = connections.sample_ratio([b for pair in counted for b in pair])
+    ratio = neighbours.sample_ratio([b for pair in counted for b in pair])
     out["sample_ratio"] = ratio
     found = out["metrics"].get("goodput", {})
     if not counted or found.get("effect") is None:
         return
     rule = stats.Rule(math.log1p(plan.effect_percent / 100), plan.alpha,
                       plan.alpha, plan.power)
-    out["interference"] = connections.interference(
+    out["interference"] = neighbours.interference(
         counted, rule, math.log1p(found["effect"] / 100)
         if out["verdict"] in (verdicts.IMPROVED, verdicts.REGRESSED) else 0)
     wrong = [one for one in ratio if one["p"] < stats.RATIO_P]

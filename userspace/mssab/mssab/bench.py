@@ -11,7 +11,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from . import connections, loads, results, system
+from . import connections, interfaces, loads, profiler, results, servers, \
+    system
 from .design import CONNECTION, Arm, Plan
 from .errors import MssabError
 
@@ -19,18 +20,23 @@ from .errors import MssabError
 class Bench:
     """A place to measure in; everything is gone when the with-block ends."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, module_keys: list[str] | None = None) \
+            -> None:
         self.plan = plan
+        self._keys = plan.module_keys if module_keys is None else module_keys
         self._lab = system.Lab()
 
     def __enter__(self) -> Bench:
         if self.plan.arms[0].cell:
-            system.check_machine(bool(self.plan.module_keys)
+            system.check_machine(bool(self._keys)
                                  or self.plan.assign == CONNECTION)
             system.sweep()
             self._lab.__enter__()
             system.fix_addresses()
             self._rehearse()
+            if self.plan.profiled:
+                profiler.check(self.plan.profile_sample,
+                               self.plan.arms[0].cell.udp)
         return self
 
     def __exit__(self, kind: type[BaseException] | None,
@@ -42,8 +48,11 @@ class Bench:
         """Every setting of every arm once, before anything is measured."""
         for arm in self.plan.arms:
             assert arm.cell
+            if arm.cell.load != "mssab-load":
+                servers.program_of(arm.cell.load)
             try:
-                self._lab.prepare(arm, self.plan.module_keys, arm.cell)
+                interfaces.check(arm.cell)
+                self._lab.prepare(arm, self._keys, arm.cell)
             except MssabError as error:
                 raise MssabError(f"arm {arm.name} cannot be set up: "
                                  f"{error}") from error
@@ -53,7 +62,7 @@ class Bench:
     def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """One block; @share: of its connections, that are treated, %."""
         ticks, stolen = system.cpu_times()
-        soft = system.softirqs()
+        soft, hard = system.softirqs(), system.interrupts()
         used = _children()
         start = time.monotonic()
         raw = self._connections(arm, seed, share) if share \
@@ -63,6 +72,7 @@ class Bench:
         ticks, stolen = (now - then for now, then in zip(
             system.cpu_times(), (ticks, stolen)))
         raw["softirqs"] = system.softirqs() - soft
+        raw["interrupts"] = system.interrupts() - hard
         raw["host"] = {
             "elapsed_s": elapsed, "cpu_s": used,
             # One tick may be of a moment before.
@@ -75,7 +85,9 @@ class Bench:
             # Not the arm's name: a load must not know what it is meant to be.
             return loads.program(self.plan.program,
                                  arm.env | {"MSSAB_SEED": str(seed)})
-        raw = self._lab.trial(arm, self.plan.module_keys, seed)
+        raw = self._lab.trial(arm, self._keys, seed,
+                              self.plan.profile_sample if self.plan.profiled
+                              else 0)
         assert arm.cell
         if arm.cell.request:
             raw["request"] = arm.cell.request
@@ -90,7 +102,7 @@ class Bench:
         """Some at once; the module draws their arms, and so do we after it."""
         drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
                     | {"ab_percent": share, "ab_seed": seed}, {}, {}, {})
-        keys = {*self.plan.module_keys, "ab_percent", "ab_seed"}
+        keys = {*self._keys, "ab_percent", "ab_seed"}
         some = self._lab.trials(drawn, keys, self.plan.connections)
         for one in some:
             one["arm"] = connections.arm_of(one, seed, share)
@@ -113,7 +125,8 @@ def _generator(raw: dict[str, Any]) -> float:
 def tools() -> dict[str, str]:
     """Versions of what is used, for the manifest."""
     found = {}
-    for name, *argv in (("ip", "-V"), ("iperf3", "--version")):
+    for name, *argv in (("ip", "-V"), ("iperf3", "--version"),
+                        ("nuttcp", "-V"), ("pathprof", "--version")):
         if shutil.which(name):
             said = subprocess.run([name, *argv], capture_output=True,
                                   text=True, check=False).stdout

@@ -217,6 +217,18 @@ def parser() -> argparse.ArgumentParser:
                      help="go on with the results that are there")
     output(cmd)
     cmd.set_defaults(run=run_aa, only_aa=True)
+    cmd = commands.add_parser(
+        "block", help="measure one block of an experiment, here",
+        description="What mssab run has each of its guests do: set up one arm "
+        "of an experiment where this runs, and measure one block of it.")
+    cmd.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    cmd.add_argument("arm", metavar="ARM", help="its name in the file")
+    cmd.add_argument("--seed", type=int, default=0, metavar="N",
+                     help="nuisance seed, default 0")
+    cmd.add_argument("-o", "--output", type=Path, metavar="FILE",
+                     help="what was measured, as JSON; without it the arm is "
+                     "only set up")
+    cmd.set_defaults(run=later("cmd_block"))
     cmd = commands.add_parser("report", help="show results, make the page")
     cmd.add_argument("directory", type=Path, metavar="DIR")
     cmd.add_argument("--json", action="store_true",

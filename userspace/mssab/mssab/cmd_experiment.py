@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, analysis, bench, campaign, design, experiment, \
-    journal, system, text
+    guests, journal, system, text
 from .errors import UsageError
 
 DEFAULT = Path("mssab-results")
@@ -65,8 +65,10 @@ def _block(plan: design.Plan, phase: str, side: int) -> str:
     return plan.arms[side].name
 
 
-def manifest(plan: design.Plan, file: Path, source: str) -> dict[str, Any]:
-    """All that is needed to run it again, and to know what it was."""
+def manifest(plan: design.Plan, file: Path, source: str,
+             kernel: str = "", module: str = "") -> dict[str, Any]:
+    """All that is needed to run it again, and to know what it was.  @kernel,
+    @module: of the guests, if it runs in some."""
     schedule = [
         {"phase": phase, "pair": pair,
          "order": [_block(plan, phase, side) for side in chance.order],
@@ -79,8 +81,9 @@ def manifest(plan: design.Plan, file: Path, source: str) -> dict[str, Any]:
         "format": journal.FORMAT, "version": 1, "mssab": __version__,
         "file": str(file), "text": source,
         "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
-        "kernel": system.kernel(), "machine": platform.machine(),
-        "module": system.module_version(),
+        "run": plan.run, "kernel": kernel or system.kernel(),
+        "machine": platform.machine(),
+        "module": module if kernel else system.module_version(),
         "python": platform.python_version(), "tools": bench.tools(),
         "clock": "wall time; in a deterministic guest, instructions",
         "settings": {arm.name: {
@@ -108,17 +111,25 @@ def run(args: argparse.Namespace) -> int:
     directory = args.output or DEFAULT / args.experiment.stem
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
+    in_guests = plan.run != design.HOST
+    place: bench.Bench | guests.Guests = bench.Bench(plan)
+    about = "", ""
+    if in_guests:
+        place = guests.Guests(plan, args.experiment, source)
+        place.find()
+        about = place.kernel(), place.module_version()
     # Only what makes namespaces, whose names are fixed, has to be alone.
-    with (system.alone() if plan.arms[0].cell else nullcontext()), journal.opened(
-            directory, manifest(plan, args.experiment, source),
-            args.resume) as book, bench.Bench(plan) as place:
+    with (system.alone() if plan.arms[0].cell and not in_guests
+          else nullcontext()), journal.opened(
+            directory, manifest(plan, args.experiment, source, *about),
+            args.resume) as book, place:
         try:
             result = campaign.run(plan, book, place.measure, progress, only_aa)
         finally:
             progress.close()
         journal.write_whole(directory / journal.RESULT,
                             json.dumps(result, indent=1) + "\n")
-    print(text.summary(result, system.kernel()), end="")
+    print(text.summary(result, about[0] or system.kernel()), end="")
     if not args.no_report:
         from . import report  # matplotlib takes its time
         report.write(directory)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import experiment, metrics, verdicts
+from . import experiment, links, metrics, verdicts
 from .errors import UsageError
 from .experiment import ARM_KEYS, CELL_KEYS, Cell
 from .lines import line_of
@@ -36,6 +36,7 @@ DESIGN_KEYS = {
     "stolen_percent": float,
     "attempts": int,
     "resolution_percent": float,
+    "profile_sample": int,
     "assign": str,
     "connections": int,
     "allocations": list,
@@ -52,17 +53,22 @@ DESIGN_RANGES = {
     "stolen_percent": (0, 100),
     "attempts": (1, 100),
     "resolution_percent": (0, 5),
+    "profile_sample": (1, 1000000),
     "connections": (4, 500),
     "allocations": (1, 99),
 }
 METRIC_KEYS = {"unit": str, "better": str, "scale": str, "margin": float}
-TOP_KEYS = ("title", "question", "expect", "design", "cell", "program",
-            "metrics", "arms")
+TOP_KEYS = ("title", "question", "expect", "run", "kernel", "design", "cell",
+            "program", "metrics", "arms")
+#: Where the blocks are measured: here, or in a guest each.
+HOST, RUNS = "host", ("host", "fast", "deterministic")
+#: What scripts/guest takes: a series, a release, the path of an image.
+KERNEL = re.compile(r"[A-Za-z0-9/.][A-Za-z0-9/._+~-]*")
 #: Of the two ends' namespaces.
 SYSCTL_KEYS = ("sysctl", "sysctl_sender", "sysctl_receiver")
 #: What belongs to the whole experiment, not to an arm.
 NOT_OF_AN_ARM = ("load", "seed", "repeat", "link", "ipv6", "warmup_ms",
-                 "measure_ms", "warmup_rounds", "measure_rounds")
+                 "measure_ms", "warmup_rounds", "measure_rounds", *links.KEYS)
 #: What assign may be.
 BLOCK, CONNECTION = "block", "connection"
 #: Nuisance seeds: the last starts a third of a second later than the first.
@@ -81,6 +87,7 @@ class Arm:
     sysctl_sender: dict[str, str]
     sysctl_receiver: dict[str, str]
     env: dict[str, str]                 # of the program
+    kernel: str = ""                    # of its guests; "": this machine's
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,8 @@ class Plan:
     stolen_percent: float = 2.0
     attempts: int = 5
     resolution_percent: float = 0.0
+    run: str = HOST
+    profile_sample: int = 1     # pathprof follows 1 in so many packets
     assign: str = BLOCK
     connections: int = 32
     allocations: tuple[int, ...] = (10, 50, 90)
@@ -124,6 +133,11 @@ class Plan:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         return self.primary + self.guardrails
+
+    @property
+    def profiled(self) -> bool:
+        """Does a metric ask for pathprof?"""
+        return any(m.name in metrics.PROFILED for m in self.metrics)
 
     @property
     def module_keys(self) -> list[str]:
@@ -303,6 +317,23 @@ def _cell(reader: _Reader, table: dict[str, Any], where: tuple[str, ...],
     return base
 
 
+def _check_told(reader: _Reader, cell: Cell, primary: tuple[Metric, ...],
+                guards: tuple[Metric, ...]) -> None:
+    """Does the load tell what is asked for?"""
+    for key, some in (("primary", primary), ("guardrails", guards)):
+        for metric in some:
+            if metric.name not in metrics.TOLD[cell.load]:
+                reader.wrong(("design", key), f"{key}: {cell.load} does not "
+                             f"tell {metric.name} (it tells "
+                             f"{', '.join(metrics.TOLD[cell.load])})")
+            if metric.name in metrics.OF_REQUESTS and not cell.request:
+                reader.wrong(("design", key), f"{key}: {metric.name} is of "
+                             "requests: give request in [cell]")
+            if metric.name == "cpu" and cell.remote:
+                reader.wrong(("design", key), f"{key}: cpu is of both ends of "
+                             "the load, and one is elsewhere")
+
+
 def _sysctls(reader: _Reader, table: Any, *where: str) -> dict[str, str]:
     if not isinstance(table, dict):
         reader.wrong(where, f"{where[-1]} must be a table: "
@@ -325,7 +356,7 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
         key for key in CELL_KEYS if key not in NOT_OF_AN_ARM)
     module = () if cell is None else tuple(ARM_KEYS)
     sysctl = () if cell is None else SYSCTL_KEYS
-    reader.keys(table, (*module, *cells, *sysctl, "env"), *at)
+    reader.keys(table, (*module, *cells, *sysctl, "env", "kernel"), *at)
     for key in set(table) & set(module):
         low, high = ARM_KEYS[key]
         value = reader.kind(table[key], int, *at, key)
@@ -342,6 +373,9 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
         own = {key: table[key] for key in table if key in cells}
         cell = _cell(reader, own, at, cell)
         experiment.check_cell(reader.where(*at), cell)
+        if key := links.check_arm(cell, table):
+            reader.wrong((*at, key), f"{key} would be set at the receiver, "
+                         "which is elsewhere; sysctl_sender is of this end")
     return Arm(name, table, cell,
                {key: table[key] for key in table if key in module},
                ends["sysctl"] | ends["sysctl_sender"],
@@ -370,6 +404,44 @@ def _check_connections(reader: _Reader, arms: list[Arm],
         reader.wrong(("arms", arms[0].name), f"arm {arms[0].name} must be "
                      "empty: connections that are not treated run the "
                      "kernel's own code")
+
+
+def _kernels(reader: _Reader, data: dict[str, Any],
+             arms: list[Arm]) -> tuple[str, list[Arm]]:
+    """Where it runs, and the arms with their kernels."""
+    run = reader.kind(data.get("run", HOST), str, "run")
+    if run not in RUNS:
+        reader.wrong(("run",), f"run = {run!r} is none of {', '.join(RUNS)}")
+    places = [("kernel",)] + [("arms", arm.name, "kernel") for arm in arms]
+    said = [data.get("kernel", ""),
+            *(arm.settings.get("kernel", "") for arm in arms)]
+    for where, kernel in zip(places, said):
+        if type(kernel) is float:
+            reader.wrong(where, f"kernel = {kernel} is a number; write it in "
+                         'quotes, for 6.10 is not 6.1')
+        if reader.kind(kernel, str, *where) and not KERNEL.fullmatch(kernel):
+            reader.wrong(where, f"kernel = {kernel!r} is neither a series, as "
+                         '"6.1", nor a release, nor the path of an image')
+        if kernel and run == HOST:
+            reader.wrong(where, 'kernel needs run = "fast" or "deterministic": '
+                         "a host has one kernel")
+    if run == HOST:
+        return run, arms
+    for key, what in (("program", "a [program] runs where mssab does"),
+                      ("run", "named interfaces are of this host")):
+        if key == "program" and "program" in data or key == "run" \
+                and arms[0].cell and arms[0].cell.link == links.KIND:
+            reader.wrong((key,), f"{what}, and not in a guest: leave out run")
+    if data["design"].get("assign", BLOCK) != BLOCK:
+        reader.wrong(("design", "assign"), "arms per connection share a "
+                     "kernel: leave out run")
+    for arm, own in zip(arms, said[1:]):
+        if not (own or said[0]):
+            reader.wrong(("arms", arm.name), f"arm {arm.name} has no kernel: "
+                         f'run = "{run}" boots one; kernel = "6.1" here, or '
+                         "at the top for both")
+    return run, [replace(arm, kernel=own or said[0])
+                 for arm, own in zip(arms, said[1:])]
 
 
 def is_design(text: str) -> bool:
@@ -411,21 +483,28 @@ def parse(path: Path, text: str) -> Plan:
         if "repeat" in data.get("cell", {}):
             reader.wrong(("cell", "repeat"), "repeat is of a grid; the design "
                          "says how many pairs there are")
-        cell = _cell(reader, data.get("cell", {}), ("cell",), Cell())
+        table = data.get("cell", {})
+        cell = _cell(reader, table, ("cell",), Cell(**links.defaults(table)))
         experiment.check_cell(reader.where("cell"), cell)
+        if key := experiment.own_time(table):
+            reader.wrong(("cell", key), f"{key}: NetPIPE itself decides how "
+                         "long it measures")
     effect = settings.get("effect_percent", 3.0)
     primary, guards = _metrics(reader, data, effect, bool(program))
+    if cell is not None:
+        _check_told(reader, cell, primary, guards)
     arms = data.get("arms")
     if not isinstance(arms, dict) or len(arms) != 2:
         reader.wrong(("arms",), "[arms] wants two arms, the one compared "
                      "against first"
                      + (f"; here are {len(arms)}" if arms else ""))
     built = [_arm(reader, name, arms[name], cell) for name in arms]
+    run, built = _kernels(reader, data, built)
     if settings.get("assign") == CONNECTION:
         _check_connections(reader, built, [m.name for m in primary + guards])
     return Plan(words["title"] or path.stem, words["question"],
                 words["expect"], (built[0], built[1]), tuple(program), primary,
-                guards, **settings)
+                guards, run=run, **settings)
 
 
 def load(path: Path) -> Plan:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import links
 from .errors import UsageError
 
 #: Settings of net.mssfrac.* an arm may hold, with their ranges.
@@ -49,6 +50,13 @@ CELL_KEYS = {
     "ipv6": bool,
     "seed": int,
     "load": str,
+    "offered_mbit": float,
+    "sender_interface": str,
+    "sender_address": str,
+    "receiver_interface": str,
+    "receiver_address": str,
+    "gateway": str,
+    "server_port": int,
     "warmup_ms": int,
     "measure_ms": int,
     "warmup_rounds": int,
@@ -66,6 +74,8 @@ RANGES = {
     "cwnd_max": (1, 65535),
     "ecn_mark_percent": (0, 100),
     "rate_mbit": (0, 400000),
+    "offered_mbit": (0, 400000),
+    "server_port": (1, 65535),
     "loss_percent": (0, 100),
     "reorder_percent": (0, 100),
     "queue_packets": (1, 1000000),
@@ -77,11 +87,12 @@ RANGES = {
     "repeat": (1, 1000),
 }
 CHOICES = {
-    "link": ("veth", "loopback"),
-    "load": ("iperf3", "mssab-load"),
+    "link": ("veth", "loopback", "interfaces"),
+    "load": ("iperf3", "iperf3-udp", "nuttcp", "nuttcp-udp", "netpipe",
+             "mssab-load"),
     "qdisc": ("", "fq"),
 }
-#: What only mssab-load can do.
+#: What only mssab-load can do; of these NetPIPE takes request.
 OWN_LOAD_ONLY = ("rcvbuf_after_accept", "window_segments", "ipv6", "seed",
                  "request", "warmup_rounds", "measure_rounds")
 #: Bytes of TCP and timestamp option; of the IPv4 and IPv6 headers.
@@ -89,6 +100,8 @@ TCP_HEADER, IPV4_HEADER, IPV6_HEADER = 32, 20, 40
 IP_MAX = 65535
 #: A stall (RTO) and a delayed acknowledgement, twice.
 LONGEST_WAIT_MS = 500.0
+#: Of UDP: its header, and the most that one datagram holds.
+UDP_HEADER, DATAGRAM_MAX = 8, 65507
 
 
 @dataclass(frozen=True)
@@ -96,7 +109,7 @@ class Cell:
     """One point of the grid: where and how one transfer runs."""
 
     link: str = "veth"
-    mtu: int = 9000                # bytes
+    mtu: int = 9000                # bytes; 0 (interfaces): as it is
     rtt_ms: float = 10.0           # netem, half of it each way
     rcvbuf_max: int = 0            # tcp_rmem, bytes; 0: the kernel's default
     rcvbuf_after_accept: int = 0   # SO_RCVBUF, bytes; 0: not set
@@ -117,7 +130,14 @@ class Cell:
     queue_packets: int = 10000     # netem's limit, with rate or delay
     ipv6: bool = False
     seed: int = 0                  # nuisance: port and start phase
-    load: str = "iperf3"           # or mssab-load
+    load: str = "iperf3"           # one of CHOICES
+    offered_mbit: float = 0.0      # of UDP; 0: as fast as the sender can
+    sender_interface: str = ""     # link "interfaces", down to server_port
+    sender_address: str = ""       # with prefix length; with receiver_address
+    receiver_interface: str = ""
+    receiver_address: str = ""     # of a server that the user runs
+    gateway: str = ""              # on the way there
+    server_port: int = 0           # of that server; 0: the load's own
     warmup_ms: int = 2000          # not counted
     measure_ms: int = 4000
     warmup_rounds: int = 0         # round trips, instead of warmup_ms
@@ -129,6 +149,27 @@ class Cell:
         """Bytes of payload a segment has, timestamps in use."""
         headers = TCP_HEADER + (IPV6_HEADER if self.ipv6 else IPV4_HEADER)
         return min(self.mtu, IP_MAX) - headers
+
+    @property
+    def udp(self) -> bool:
+        return self.load.endswith("-udp")
+
+    @property
+    def remote(self) -> bool:
+        """Is the receiver elsewhere?"""
+        return bool(self.receiver_address)
+
+    @property
+    def payload(self) -> int:
+        """The most of it that a packet holds."""
+        if self.udp:
+            return min(self.mtu or 1500, IP_MAX) - IPV4_HEADER - UDP_HEADER
+        return self.mss
+
+    @property
+    def datagram(self) -> int:
+        """Bytes of payload; by default what one packet holds."""
+        return self.write if self.write <= DATAGRAM_MAX else self.payload
 
     @property
     def window(self) -> int:
@@ -165,7 +206,14 @@ class Cell:
     def _factors(self) -> str:
         """What differs from the default, for the name."""
         named_mtu = self.window_segments or self.link == "loopback"
-        changed = {f"mtu {self.mtu}": not named_mtu and self.mtu != 9000,
+        changed = {self.sender_interface: True,
+                   f"to {self.receiver_interface or self.receiver_address}":
+                       self.sender_interface,
+                   self.load: self.load not in ("iperf3", "mssab-load"),
+                   f"offered {self.offered_mbit:g} Mbit/s":
+                       self.offered_mbit,
+                   f"mtu {self.mtu}": not named_mtu and self.mtu not in
+                       (0, 9000),
                    f"request {self.request}": self.request,
                    "nodelay": not self.nagle, self.congestion_control: True,
                    f"cwnd {self.cwnd_max}": self.cwnd_max,
@@ -216,10 +264,18 @@ def check_value(where: str, key: str, value: Any) -> Any:
 def check_cell(where: str, cell: Cell) -> None:
     """Keys that do not go together."""
     for key in OWN_LOAD_ONLY:
-        if getattr(cell, key) and cell.load != "mssab-load":
+        if getattr(cell, key) and cell.load != "mssab-load" \
+                and (key, cell.load) != ("request", "netpipe"):
             raise UsageError(f"{where}: {key} needs "
-                             "load = \"mssab-load\"; iperf3 cannot "
+                             f"load = \"mssab-load\"; {cell.load} cannot "
                              "do it")
+    if cell.offered_mbit and not cell.udp:
+        raise UsageError(f"{where}: offered_mbit is of UDP: load = "
+                         "\"iperf3-udp\" or \"nuttcp-udp\"")
+    if cell.udp and (cell.congestion_control or not cell.nagle):
+        raise UsageError(f"{where}: congestion_control and nagle are of TCP; "
+                         f"{cell.load} sends datagrams")
+    links.check(where, cell)
     if cell.link == "loopback" and not (cell.gso and cell.gro):
         raise UsageError(f"{where}: gso and gro are of a veth link")
     if cell.link == "veth" and cell.mtu > IP_MAX:
@@ -240,15 +296,26 @@ def check_cell(where: str, cell: Cell) -> None:
         if cell.link == "loopback" and getattr(cell, key):
             raise UsageError(f"{where}: {key} is of a veth link; loopback has "
                              "none")
-    if cell.load == "iperf3" and (cell.warmup_ms % 1000
-                                  or cell.measure_ms % 1000):
+    if cell.load.startswith("iperf3") and (cell.warmup_ms % 1000
+                                           or cell.measure_ms % 1000):
         raise UsageError(f"{where}: iperf3 counts whole seconds; give "
                          "warmup_ms and measure_ms in thousands")
+
+
+def own_time(table: dict[str, Any]) -> str:
+    """A key that NetPIPE has no use for, in the table of a cell; ""."""
+    if table.get("load") != "netpipe":
+        return ""
+    return next((key for key in ("warmup_ms", "measure_ms") if key in table),
+                "")
 
 
 def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
     """The grid of one [[cells]] table: every list is an axis."""
     axes = []
+    if key := own_time(table):
+        raise UsageError(f"{where}: {key}: NetPIPE itself decides how long it "
+                         "measures")
     for key, value in table.items():
         if key not in CELL_KEYS:
             known = ", ".join(sorted(CELL_KEYS))
@@ -257,7 +324,8 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
         if not values:
             raise UsageError(f"{where}: {key} is an empty list")
         axes.append([(key, check_value(where, key, v)) for v in values])
-    cells = [Cell(**dict(point)) for point in itertools.product(*axes)]
+    cells = [Cell(**links.defaults(table) | dict(point))
+             for point in itertools.product(*axes)]
     # Without scaling no window is larger than its header field.
     cells = [cell for cell in cells
              if cell.window_scaling or cell.window <= IP_MAX]

@@ -1,39 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The loads: one bulk transfer from one namespace to another, measured at the
-receiver.  Every load returns the same keys: bytes, bytes_per_s, rcv_ssthresh,
-window_clamp (0: not known).
+"""The loads: one transfer from one end to the other, measured at the receiver;
+those with a server of their own are in servers.py.  Every load returns at least
+bytes_per_s, rcv_ssthresh and window_clamp (0: not known).
 """
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
-from .errors import MssabError, NotSupported
+from . import servers
+from .bed import Bed
+from .errors import MssabError
 from .experiment import Cell
-
-PORT = 5201
-#: No transfer takes longer, on the clock of the kernel it runs on.
-LIMIT_S = 4000
-
-
-def _tool(name: str, package: str) -> str:
-    path = os.environ.get(name.upper().replace("-", "_")) \
-        or shutil.which(name)
-    if not path:
-        raise NotSupported(f"no {name} on PATH; {package}")
-    return path
-
-
-def _in(namespace: str, *argv: str) -> list[str]:
-    return ["ip", "netns", "exec", namespace, *argv]
+from .servers import LIMIT_S, PORT
 
 
 def _output(argv: list[str]) -> str:
@@ -49,12 +33,11 @@ def _output(argv: list[str]) -> str:
     return done.stdout
 
 
-def _command(cell: Cell, sender: str, receiver: str,
-             address: str) -> list[str]:
+def _command(cell: Cell, bed: Bed, port: int) -> list[str]:
     """mssab-load for one transfer of the cell."""
-    argv = [_tool("mssab-load", "run make mssab"),
-            "--from", sender, "--to", receiver, "--address", address,
-            "--port", str(PORT + cell.seed), "--write", str(cell.write),
+    argv = [servers.tool("mssab-load", "run make mssab"),
+            "--from", bed.sender, "--to", bed.receiver,
+            "--address", bed.address, "--port", str(port), "--write", str(cell.write),
             "--warmup-ms", str(round(cell.warmup)),
             "--measure-ms", str(round(cell.measure))]
     if cell.rcvbuf_after_accept:
@@ -74,9 +57,9 @@ def _command(cell: Cell, sender: str, receiver: str,
     return argv
 
 
-def _mssab_load(cell: Cell, sender: str, receiver: str, address: str,
-                aligned: bool) -> dict[str, Any]:
-    argv = _command(cell, sender, receiver, address)
+def _mssab_load(cell: Cell, bed: Bed, aligned: bool) -> dict[str, Any]:
+    port, = servers.free_ports(bed.receiver, 1, PORT + cell.seed)
+    argv = _command(cell, bed, port)
     # A start phase of the seed's own, against timers that beat with it.
     if aligned:
         argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
@@ -86,11 +69,9 @@ def _mssab_load(cell: Cell, sender: str, receiver: str, address: str,
     return result
 
 
-def several(cell: Cell, sender: str, receiver: str, address: str,
-            count: int) -> list[dict[str, Any]]:
+def several(cell: Cell, bed: Bed, count: int) -> list[dict[str, Any]]:
     """So many transfers at once, to ports one after the other."""
-    argvs = [_command(replace(cell, seed=number), sender, receiver, address)
-             for number in range(count)]
+    argvs = [_command(cell, bed, PORT + number) for number in range(count)]
     with ExitStack() as stack:
         # In files: a pipe that fills would stop its writer.
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
@@ -119,69 +100,12 @@ def several(cell: Cell, sender: str, receiver: str, address: str,
     return said
 
 
-def _await_listener(namespace: str) -> None:
-    for _ in range(300):
-        if _output(_in(namespace, "ss", "-Htln", f"sport = {PORT}")).strip():
-            return
-        time.sleep(0.05)  # polling interval
-    raise MssabError(f"iperf3 -s does not listen in {namespace}")
-
-
-def _receiver_window(namespace: str) -> int:
-    """rcv_ssthresh of the connection that carries the data, bytes; 0 if none
-    does (the other one is iperf3's control connection)."""
-    text = _output(_in(namespace, "ss", "-Htin", f"sport = {PORT}"))
-    for received, window in re.findall(
-            r"bytes_received:(\d+).*?rcv_ssthresh:(\d+)", text):
-        if int(received) > 100000:
-            return int(window)
-    return 0
-
-
-def _iperf3(cell: Cell, sender: str, receiver: str,
-            address: str) -> dict[str, Any]:
-    tool = _tool("iperf3", "install iperf3")
-    window = 0
-    with subprocess.Popen(_in(receiver, tool, "-s", "-1", "-p", str(PORT)),
-                          stdout=subprocess.DEVNULL) as server, \
-            tempfile.TemporaryFile("w+") as out:
-        try:
-            _await_listener(receiver)
-            with subprocess.Popen(
-                    _in(sender, tool, "-c", address, "-p", str(PORT), "-J",
-                        *(["-N"] if not cell.nagle else []),
-                        *(["-C", cell.congestion_control]
-                          if cell.congestion_control else []),
-                        "-l", str(cell.write),
-                        "-t", str(cell.measure_ms // 1000),
-                        "-O", str(cell.warmup_ms // 1000)),
-                    stdout=out) as client:
-                end = time.monotonic() + LIMIT_S
-                while client.poll() is None:
-                    if time.monotonic() > end:
-                        client.kill()
-                        raise MssabError(f"iperf3: no end after {LIMIT_S} s")
-                    window = _receiver_window(receiver) or window
-                    time.sleep(0.5)  # sampling interval
-            out.seek(0)
-            report = json.loads(out.read() or "{}")
-        finally:
-            server.kill()
-    if "error" in report or "end" not in report:
-        raise MssabError(f"iperf3: {report.get('error', 'no report')}")
-    received = report["end"]["sum_received"]
-    return {"bytes": received["bytes"],
-            "bytes_per_s": received["bits_per_second"] / 8,
-            "rcv_ssthresh": window, "window_clamp": 0}
-
-
-def run(cell: Cell, sender: str, receiver: str, address: str,
-        aligned: bool = False) -> dict[str, Any]:
-    """Run the cell's load between two namespaces.  @aligned: to the kernel's
-    clock, where the load can do it."""
-    if cell.load == "iperf3":
-        return _iperf3(cell, sender, receiver, address)
-    return _mssab_load(cell, sender, receiver, address, aligned)
+def run(cell: Cell, bed: Bed, aligned: bool = False) -> dict[str, Any]:
+    """Run the cell's load between two ends.  @aligned: to the kernel's clock,
+    where the load can do it."""
+    if cell.load == "mssab-load":
+        return _mssab_load(cell, bed, aligned)
+    return servers.run(cell, bed)
 
 
 def _no_number(text: str) -> None:

@@ -84,7 +84,46 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], float]]] = {
     "softirqs": (Metric("softirqs", "per MB", "lower"),
                  lambda raw: 1e6 * max(raw["softirqs"], 1)
                  / raw["received"]),
+    "rx_softirqs": (Metric("rx_softirqs", "per packet", "lower"),
+                    lambda raw: max(raw["softirqs"], 1)
+                    / max(raw["packets"], 1)),
+    "interrupts": (Metric("interrupts", "per packet", "lower"),
+                   lambda raw: max(raw["interrupts"], 1)
+                   / max(raw["packets"], 1)),
+    "lost": (Metric("lost", "per 1000", "lower", "linear", 1.0),
+             lambda raw: 1000 * raw["lost_datagrams"]
+             / max(raw["sent_datagrams"], 1)),
+    "jitter": (Metric("jitter", "us", "lower"),
+               lambda raw: raw["jitter_ns"] / 1e3),
+    "message": (Metric("message", "us", "lower"),
+                lambda raw: raw["message_ns"] / 1e3),
+    "rx_cost": (Metric("rx_cost", "ns/packet", "lower"),
+                lambda raw: raw["profile"]["rx_ns_per_packet"]),
+    "tx_cost": (Metric("tx_cost", "ns/packet", "lower"),
+                lambda raw: raw["profile"]["tx_ns_per_packet"]),
+    "stack_cost": (Metric("stack_cost", "ns/byte", "lower"),
+                   lambda raw: raw["profile"]["ns_per_byte"]),
 }
+
+#: Of pathprof: a block is recorded if one of them is asked for.
+PROFILED = ("rx_cost", "tx_cost", "stack_cost")
+#: What every load of the two ends' namespaces comes to, counted by the kernel.
+_HOST = ("rx_softirqs", "interrupts", *PROFILED)
+_BYTES = ("goodput", "cpu", "softirqs")
+_TCP = (*_BYTES, "utilisation", "retransmits", *_HOST)
+_UDP = (*_BYTES, "lost", *_HOST)
+#: What each load tells; others would make every block void.
+TOLD = {
+    "iperf3": _TCP,
+    "iperf3-udp": (*_UDP, "jitter"),
+    "nuttcp": tuple(name for name in _TCP if name != "utilisation"),
+    "nuttcp-udp": _UDP,
+    "netpipe": ("goodput", "message", "retransmits", *_HOST),
+    "mssab-load": (*_TCP, "segments", "rtt", "requests", "latency_p50",
+                   "latency_p99"),
+}
+#: What mssab-load tells of requests only.
+OF_REQUESTS = ("requests", "latency_p50", "latency_p99")
 
 
 def value(name: str, raw: Raw) -> float:

@@ -21,12 +21,17 @@ def ceiling(plan: Plan, arm: Arm) -> float:
     if plan.ceiling_mbit:
         return plan.ceiling_mbit * 1e6
     if arm.cell and arm.cell.rate_mbit:
-        return arm.cell.rate_mbit * 1e6 * arm.cell.mss / arm.cell.mtu * 1.02
+        cell = arm.cell
+        # Of an interface whose MTU is not set we do not know it.
+        share = cell.payload / cell.mtu if cell.mtu else 1.0
+        return cell.rate_mbit * 1e6 * share * 1.02
     return 0.0
 
 
 def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
     """Why this block does not count; "" if it does."""
+    if "dead_guest" in raw:
+        return f"dead guest: {raw['dead_guest']}"
     if plan.assign == CONNECTION:
         if why := connections.void(raw):
             return why

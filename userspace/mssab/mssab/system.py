@@ -13,31 +13,23 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import loads
+from . import interfaces, links, loads, profiler
+from .bed import RECEIVER, SENDER, Bed
 from .design import Arm
 from .errors import MssabError, NotSupported
 from .experiment import Cell
+from .netns import command, counters, snmp, write_sysctls
 
-SENDER, RECEIVER = "mssab-tx", "mssab-rx"
 #: Two, of which connect() takes the even one.
 SOURCE_PORTS = "40000 40001"
-CLONE_NEWNET = 0x40000000
 ADDR_NO_RANDOMIZE = 0x0040000
 _LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _run(*argv: str) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        why = (done.stderr or done.stdout).strip()
-        raise MssabError(f"{' '.join(argv)}: {why}")
-    return done.stdout
 
 
 def check_machine(module: bool = True) -> None:
@@ -56,50 +48,11 @@ def has_module() -> bool:
     return Path("/proc/net/mssfrac").exists()
 
 
-@contextmanager
-def inside(namespace: str) -> Iterator[None]:
-    """Be in a namespace for the block: no process to start for each look."""
-    with open("/proc/self/ns/net", "rb") as home, \
-            open(f"/run/netns/{namespace}", "rb") as there:
-        _setns(there.fileno())
-        try:
-            yield
-        finally:
-            _setns(home.fileno())
-
-
-def _setns(fd: int) -> None:
-    if _LIBC.setns(fd, CLONE_NEWNET):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "setns")
-
-
-def _set(end: str, settings: dict[str, object]) -> None:
-    """Write sysctls of one end."""
-    with inside(end):
-        for key, value in settings.items():
-            path = Path("/proc/sys", key.replace(".", "/"))
-            try:
-                path.write_text(f"{value}\n", encoding="ascii")
-            except OSError as error:
-                raise MssabError(f"{key} = {value}: "
-                                 f"{error.strerror}") from error
-
-
-def counters(end: str) -> dict[str, int]:
-    """/proc/net/mssfrac of one namespace."""
-    with inside(end):
-        # Not /proc/net: that is of the first thread, and cached.
-        text = Path("/proc/thread-self/net/mssfrac").read_text("ascii")
-    return {key: int(value) for key, value in
-            (line.split() for line in text.splitlines())}
-
-
 def _netem(namespace: str, device: str, cell: Cell, delay_ms: float,
            *more: str) -> None:
-    _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
-         "netem", "limit", str(cell.queue_packets),
-         "delay", f"{round(delay_ms * 1000)}us", *more)
+    command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+            "netem", "limit", str(cell.queue_packets),
+            "delay", f"{round(delay_ms * 1000)}us", *more)
 
 
 def _impairments(cell: Cell) -> list[str]:
@@ -115,38 +68,45 @@ def _impairments(cell: Cell) -> list[str]:
 
 
 def _veth(cell: Cell) -> None:
-    _run("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
-         "peer", "name", "veth0", "netns", RECEIVER)
+    command("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
+            "peer", "name", "veth0", "netns", RECEIVER)
     for end, host in ((SENDER, 1), (RECEIVER, 2)):
-        _run("ip", "-n", end, "addr", "add", f"10.9.0.{host}/24",
-             "dev", "veth0")
-        _run("ip", "-n", end, "addr", "add", f"fd09::{host}/64",
-             "dev", "veth0", "nodad")
-        _run("ip", "-n", end, "link", "set", "veth0", "mtu", str(cell.mtu),
-             "up")
+        command("ip", "-n", end, "addr", "add", f"10.9.0.{host}/24",
+                "dev", "veth0")
+        command("ip", "-n", end, "addr", "add", f"fd09::{host}/64",
+                "dev", "veth0", "nodad")
+        command("ip", "-n", end, "link", "set", "veth0", "mtu",
+                str(cell.mtu), "up")
+
+
+def _features(cell: Cell, sender: str, receiver: str) -> None:
+    """Offloads, route and queues of the ends' devices."""
     if not cell.gso:
-        _run("ip", "netns", "exec", SENDER, "ethtool", "-K", "veth0",
-             "gso", "off", "tso", "off")
+        command("ip", "netns", "exec", SENDER, "ethtool", "-K", sender,
+                "gso", "off", "tso", "off")
     if not cell.gro:
-        _run("ip", "netns", "exec", RECEIVER, "ethtool", "-K", "veth0",
-             "gro", "off")
+        command("ip", "netns", "exec", RECEIVER, "ethtool", "-K", receiver,
+                "gro", "off")
     if cell.cwnd_max:
-        _run("ip", "-n", SENDER, "route", "change", "10.9.0.0/24", "dev",
-             "veth0", "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
-    # fq needs the sender's device for itself: all delay on the way back.
-    share = (0.0, 1.0) if cell.qdisc else (0.5, 0.5)
+        command("ip", "-n", SENDER, "route", "change", "10.9.0.0/24", "dev",
+                sender, "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
+    # fq needs the sender's device for itself, and of a receiver elsewhere we
+    # have no device: all delay on one way.
+    share = (0.0, 1.0) if cell.qdisc else (1.0, 0.0) if not receiver \
+        else (0.5, 0.5)
     if cell.qdisc:
-        _run("tc", "-n", SENDER, "qdisc", "add", "dev", "veth0", "root",
-             cell.qdisc)
+        command("tc", "-n", SENDER, "qdisc", "add", "dev", sender, "root",
+                cell.qdisc)
     rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
-    for end, part, more in ((SENDER, share[0], _impairments(cell) + rate),
-                            (RECEIVER, share[1], rate)):
-        if (part and cell.rtt_ms) or more:
-            _netem(end, "veth0", cell, cell.rtt_ms * part, *more)
+    for end, device, part, more in (
+            (SENDER, sender, share[0], _impairments(cell) + rate),
+            (RECEIVER, receiver, share[1], rate)):
+        if device and ((part and cell.rtt_ms) or more):
+            _netem(end, device, cell, cell.rtt_ms * part, *more)
 
 
 def _lo(cell: Cell) -> None:
-    _run("ip", "-n", SENDER, "link", "set", "lo", "up")
+    command("ip", "-n", SENDER, "link", "set", "lo", "up")
     if cell.window_segments and cell.rtt_ms:
         _netem(SENDER, "lo", cell, cell.rtt_ms / 2)
 
@@ -167,26 +127,49 @@ def _end_settings(cell: Cell) -> dict[str, object]:
     return settings
 
 
-@dataclass(frozen=True)
-class Bed:
-    """Two ends to send between; one namespace twice for loopback."""
-
-    sender: str
-    receiver: str
-    address: str
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        if self.sender == self.receiver:
-            return (self.sender,)
-        return (self.sender, self.receiver)
-
-
 #: What a bed depends on; cells that agree in it share one.
-_TOPOLOGY = attrgetter("link", "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
+_TOPOLOGY = attrgetter("link", *links.KEYS, "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
                        "window_scaling", "cwnd_max", "gso", "gro", "qdisc",
                        "ecn_mark_percent", "rate_mbit", "loss_percent",
                        "reorder_percent", "queue_packets")
+
+
+def _bed(cell: Cell) -> Bed:
+    if cell.link == "loopback":
+        return Bed(SENDER, SENDER, "::1" if cell.ipv6 else "127.0.0.1")
+    if cell.remote:
+        return Bed(SENDER, "", cell.receiver_address)
+    return Bed(SENDER, RECEIVER, "fd09::2" if cell.ipv6 else "10.9.0.2")
+
+
+def _counted(bed: Bed) -> dict[str, dict[str, int]]:
+    """Of each end: what the module counts, and what the kernel does."""
+    return {end: (counters(end) if has_module() else {}) | snmp(end)
+            for end in bed.ends}
+
+
+def _grown(bed: Bed, before: dict[str, dict[str, int]]) \
+        -> dict[str, dict[str, int]]:
+    return {end: {key: value - before[end].get(key, 0)
+                  for key, value in now.items()}
+            for end, now in _counted(bed).items()}
+
+
+def _told(bed: Bed, raw: dict[str, Any],
+          grown: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """What the load said, and beside it what the kernel counted: all of it in
+    "counters", and what metrics are made of where the load does not tell."""
+    sender = grown[bed.sender]
+    return {
+        "retransmits": sender["Tcp.RetransSegs"],
+        "sent_segments": sender["Tcp.OutSegs"] + sender["Tcp.RetransSegs"],
+        "packets": sum(end[key] for end in grown.values() for key in (
+            "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs",
+            "Udp.InDatagrams", "Udp.OutDatagrams")),
+    } | raw | {"counters": {end: {key: value for key, value in some.items()
+                                  if "." not in key}
+                            for end, some in grown.items()}
+               if has_module() else {}}
 
 
 class Lab:
@@ -203,6 +186,8 @@ class Lab:
         self.tear_down()
 
     def tear_down(self) -> None:
+        if self._bed:
+            interfaces.put_back(self._bed.ends)
         for end in self._bed.ends if self._bed else ():
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
@@ -214,37 +199,44 @@ class Lab:
         if self._bed and cell.window_segments and topology == self._topology:
             return self._bed
         self.tear_down()
-        loopback = cell.link == "loopback"
-        address = "fd09::2" if cell.ipv6 else "10.9.0.2"
-        if loopback:
-            address = "::1" if cell.ipv6 else "127.0.0.1"
-        self._bed = Bed(SENDER, SENDER if loopback else RECEIVER, address)
+        bed = self._bed = _bed(cell)
         self._topology = topology
-        for end in self._bed.ends:
-            _run("ip", "netns", "add", end)
-        (_lo if loopback else _veth)(cell)
-        for end in self._bed.ends:
-            if end == self._bed.receiver or cell.window_segments:
-                _set(end, _end_settings(cell))
-        return self._bed
+        for end in bed.ends:
+            command("ip", "netns", "add", end)
+        if cell.link == "loopback":
+            _lo(cell)
+        elif cell.link == links.KIND:
+            interfaces.keep(cell)
+            interfaces.move(cell, bed)
+            _features(cell, cell.sender_interface, cell.receiver_interface)
+        else:
+            _veth(cell)
+            _features(cell, "veth0", "veth0")
+        for end in bed.ends:
+            if end == bed.receiver or cell.window_segments:
+                write_sysctls(end, _end_settings(cell))
+        # The load itself cannot choose it; iperf3 and mssab-load do.
+        if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
+            write_sysctls(bed.sender, {"net.ipv4.tcp_congestion_control":
+                                       cell.congestion_control})
+        return bed
 
-    def trial(self, arm: Arm, keys: Iterable[str],
-              seed: int) -> dict[str, Any]:
+    def trial(self, arm: Arm, keys: Iterable[str], seed: int,
+              sample: int = 0) -> dict[str, Any]:
         """One block of an experiment, in namespaces of its own: no metric,
-        route, queue or connection of an earlier block is left."""
+        route, queue or connection of an earlier block is left.  @sample:
+        pathprof follows 1 in so many packets; 0: it does not run."""
         assert arm.cell
         cell = replace(arm.cell, seed=seed)
         self.tear_down()
         try:
             bed = self.prepare(arm, keys, cell)
-            before = self._counters(bed)
-            result = loads.run(cell, bed.sender, bed.receiver, bed.address,
-                               aligned=True)
-            result["counters"] = {
-                end: {key: value - before[end][key]
-                      for key, value in now.items()}
-                for end, now in self._counters(bed).items()}
-            return result
+            with profiler.recording(sample, bed.address, cell.udp) if sample \
+                    else nullcontext({}) as profile:
+                before = _counted(bed)
+                result = loads.run(cell, bed, aligned=True)
+                grown = _grown(bed, before)
+            return _told(bed, result, grown) | profile
         finally:
             self.tear_down()
 
@@ -255,9 +247,8 @@ class Lab:
         self.tear_down()
         try:
             bed = self.prepare(arm, keys, arm.cell)
-            _set(bed.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
-            return loads.several(arm.cell, bed.sender, bed.receiver,
-                                 bed.address, count)
+            write_sysctls(bed.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
+            return loads.several(arm.cell, bed, count)
         finally:
             self.tear_down()
 
@@ -267,34 +258,27 @@ class Lab:
         bed = self._bed_for(cell)
         for end, sysctls in ((bed.sender, arm.sysctl_sender),
                              (bed.receiver, arm.sysctl_receiver)):
-            _set(end, {f"net.mssfrac.{key}": arm.module.get(
+            if not end:
+                continue  # elsewhere: not ours to set
+            write_sysctls(end, {f"net.mssfrac.{key}": arm.module.get(
                 key, _start_value(key)) for key in keys})
             # One port to connect from: it decides hashes, and so the arm.
-            _set(end, {"net.ipv4.ip_local_port_range": SOURCE_PORTS}
-                 | dict(sysctls))
+            write_sysctls(end, {"net.ipv4.ip_local_port_range": SOURCE_PORTS}
+                          | dict(sysctls))
         return bed
-
-    @staticmethod
-    def _counters(bed: Bed) -> dict[str, dict[str, int]]:
-        return {end: counters(end) for end in bed.ends} \
-            if has_module() else {}
 
     def transfer(self, cell: Cell, arm: dict[str, int],
                  arms: Iterable[str]) -> dict[str, Any]:
         """One transfer of one arm: what was measured.  @arms: all settings
         that any arm names; those this one does not go back to their start."""
         bed = self._bed_for(cell)
-        before = {}
         for end in bed.ends:
-            _set(end, {f"net.mssfrac.{key}":
-                       arm.get(key, _start_value(key)) for key in arms})
-            before[end] = counters(end)
-        result = loads.run(cell, bed.sender, bed.receiver, bed.address)
-        result["counters"] = {
-            end: {key: value - before[end][key]
-                  for key, value in counters(end).items()}
-            for end in bed.ends}
-        return result
+            write_sysctls(end, {f"net.mssfrac.{key}":
+                                arm.get(key, _start_value(key))
+                                for key in arms})
+        before = _counted(bed)
+        result = loads.run(cell, bed)
+        return _told(bed, result, _grown(bed, before))
 
 
 def _start_value(key: str) -> int:
@@ -303,15 +287,16 @@ def _start_value(key: str) -> int:
 
 
 def sweep() -> None:
-    """Take away what a killed run left: its loads, then its namespaces.  To be
-    called with the lock held."""
+    """Take away what a killed run left: its loads, then its namespaces, and
+    give back the interfaces in them.  To be called with the lock held."""
+    interfaces.put_back((SENDER, RECEIVER))
     for end in (SENDER, RECEIVER):
         if not Path("/run/netns", end).exists():
             continue
-        for pid in _run("ip", "netns", "pids", end).split():
+        for pid in command("ip", "netns", "pids", end).split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-        _run("ip", "netns", "del", end)
+        command("ip", "netns", "del", end)
 
 
 @contextmanager
@@ -338,6 +323,15 @@ def cpu_times() -> tuple[int, int]:
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     return sum(ticks), ticks[7]
+
+
+def interrupts() -> int:
+    """Of the hardware, timers and other CPUs, since boot."""
+    with open("/proc/stat", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("intr "):
+                return int(line.split()[1])
+    return 0
 
 
 def softirqs() -> int:

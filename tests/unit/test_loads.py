@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the loads with a server print, and what is made of it; what pathprof's
+profile comes to per packet.  Outputs are as the programs printed them."""
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/mssab"))
+
+from mssab import errors, metrics, profiler, servers  # noqa: E402
+from mssab.experiment import Cell  # noqa: E402
+
+NUTTCP = """\
+megabytes=140.3046 real_sec=0.25 rate_Mbps=4703.3436 retrans=3
+megabytes=130.1193 real_sec=0.25 rate_Mbps=4334.7312 retrans=0
+
+megabytes=914.8788 real_seconds=1.51 rate_Mbps=5095.9149 tx_cpu=36 rx_cpu=37 \
+retrans=5 rtt_ms=0.08
+"""
+NUTTCP_UDP = """\
+megabytes=4.6775 real_sec=0.20 rate_Mbps=196.1107 drop=43 pkt=3375 \
+data_loss=1.27407
+megabytes=4.6985 real_sec=0.20 rate_Mbps=197.0783 drop=88 pkt=3435 \
+data_loss=2.56186
+
+megabytes=11.7316 real_seconds=0.50 rate_Mbps=196.8130 tx_cpu=25 rx_cpu=3 \
+drop=131 pkt=8488 data_loss=1.54337
+"""
+
+
+def mbit(megabytes, rate):
+    """Bytes, and the seconds that follow from the rate."""
+    return megabytes * 2**20, megabytes * 2**20 * 8 / rate / 1e6
+
+
+def test_nuttcp_without_its_warm_up():
+    out = servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=250), NUTTCP)
+    (whole, seconds), (first, early) = (mbit(914.8788, 5095.9149),
+                                        mbit(140.3046, 4703.3436))
+    assert out["bytes_per_s"] == pytest.approx(
+        (whole - first) / (seconds - early))
+    assert out["received"] == round(whole)
+    assert out["bytes"] == round(whole - first)
+    assert out["retransmits"] == 5  # of all, as the segments sent are
+    out = servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=0), NUTTCP)
+    assert out["bytes_per_s"] == pytest.approx(5095.9149e6 / 8)
+
+
+def test_nuttcp_udp():
+    out = servers.nuttcp_figures(Cell(load="nuttcp-udp", warmup_ms=200),
+                                 NUTTCP_UDP)
+    assert out["sent_datagrams"] == 8488 - 3375
+    assert out["lost_datagrams"] == 131 - 43
+    assert "retransmits" not in out
+    assert metrics.value("lost", out) == pytest.approx(1000 * 88 / 5113)
+
+
+@pytest.mark.parametrize("text", [
+    "", "nuttcp-t: v6.1.2: Error: connect\n",
+    NUTTCP.splitlines()[0] + "\n",          # the warm-up, and then nothing
+    "megabytes=0.0000 real_seconds=0.00 rate_Mbps=0.0000\n" * 2,
+])
+def test_nuttcp_without_figures(text):
+    with pytest.raises(errors.MssabError, match="nuttcp: no"):
+        servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=250), text)
+
+
+def test_nothing_arrived_is_a_figure():
+    line = "megabytes=0.0000 real_seconds=0.50 rate_Mbps=0.0000 drop=9 pkt=9\n"
+    out = servers.nuttcp_figures(Cell(load="nuttcp-udp", warmup_ms=0), line)
+    assert out["bytes_per_s"] == 0 and out["lost_datagrams"] == 9
+
+
+def test_netpipe():
+    out = servers.netpipe_figures("    1000 666.198830   0.00001145\n")
+    assert out["message_ns"] == pytest.approx(11450, rel=1e-3)
+    assert out["bytes_per_s"] == pytest.approx(1000 / 11.45e-6, rel=1e-3)
+    for text in ("", "1000 fast 0.1\n", "1000\n"):
+        with pytest.raises(errors.MssabError, match="NPtcp: no figure"):
+            servers.netpipe_figures(text)
+
+
+def client(**more):
+    """iperf3's report of a second after one that is left out: its sums count
+    what was lost in both."""
+    return {"intervals": [{"sum": {"bytes": 900}}, {"sum": {"bytes": 1100}}],
+            "end": {"sum_sent": {"packets": 110},
+                    "sum_received": {"bytes": 1000, "bits_per_second": 8000,
+                                     "jitter_ms": 0.01, "packets": 110,
+                                     "lost_packets": 150}}} | more
+
+
+def test_iperf3():
+    out = servers.iperf3_figures(Cell(), client(), client())
+    assert out == {"bytes": 1000, "bytes_per_s": 1000, "received": 2000}
+
+
+def test_iperf3_udp_loses_in_the_measured_time_only():
+    receiver = {"end": {}, "intervals": [
+        {"sum": {"bytes": 900, "packets": 95, "lost_packets": 5,
+                 "omitted": True}},
+        {"sum": {"bytes": 1000, "packets": 108, "lost_packets": 8,
+                 "omitted": False}}]}
+    cell = Cell(load="iperf3-udp", write=10)
+    out = servers.iperf3_figures(cell, client(), receiver)
+    assert (out["sent_datagrams"], out["lost_datagrams"]) == (108, 8)
+    assert out["received"] == 1900 and out["jitter_ns"] == 10000
+    # With a server elsewhere: what was sent, less what arrived.
+    out = servers.iperf3_figures(cell, client(), None)
+    assert (out["sent_datagrams"], out["lost_datagrams"]) == (110, 10)
+
+
+@pytest.mark.parametrize("one, other", [
+    ({}, client()), (client(), {}), ({"error": "unable to connect"}, None),
+    (client(error="the server has terminated"), client())])
+def test_iperf3_without_figures(one, other):
+    with pytest.raises(errors.MssabError, match="^iperf3: "):
+        servers.iperf3_figures(Cell(), one, other)
+
+
+def test_a_datagram_fills_a_packet():
+    assert Cell(load="iperf3-udp", mtu=1500).datagram == 1472
+    assert Cell(load="iperf3-udp", mtu=0).datagram == 1472
+    assert Cell(load="iperf3-udp", mtu=9000, write=100).datagram == 100
+
+
+# --- pathprof ---------------------------------------------------------------
+
+def path(direction, packets, size, work, end="delivered"):
+    return {"direction": direction, "packets": packets, "bytes": size,
+            "work_ns": work, "end": end}
+
+
+PROFILE = {"paths": [
+    path("rx", 10, 10000, 30000),
+    path("rx", 20, 0, 4000, "consumed"),            # acknowledgements
+    path("rx", 5, 5000, 1000, "merged"),            # into others, by GRO
+    path("rx", 2, 2000, 500, "dropped"),
+    path("tx", 4, 10000, 8000, "sent"),
+    path("tx", 30, 0, 6000, "sent"),
+]}
+
+
+def test_cost_per_packet():
+    out = profiler.figures(PROFILE)
+    assert out["rx_ns_per_packet"] == 31500 / 12
+    assert out["tx_ns_per_packet"] == 8000 / 4
+    assert out["ns_per_byte"] == 49500 / 10000
+    raw = {"profile": out}
+    assert metrics.value("rx_cost", raw) == 31500 / 12
+    assert metrics.value("tx_cost", raw) == 2000
+    assert metrics.value("stack_cost", raw) == 4.95
+
+
+def test_no_packet_followed_is_no_figure():
+    out = profiler.figures({"paths": [path("tx", 30, 0, 6000, "sent")]})
+    assert not out
+    with pytest.raises(KeyError):
+        metrics.value("rx_cost", {"profile": out})
+
+
+PATHPROF = """#!/bin/bash
+# Plays pathprof: $1 record or report.
+case $1 in
+report) printf '%s' '{"account": {"sampled": 9, "no_slot": 1, "map_full": 2,
+    "abandoned": 0, "sock_clash": 0}, "paths": []}'; exit ;;
+esac
+while [ "$1" != --ready-fd ]; do shift; done
+{}
+trap 'exit {}' INT
+eval "echo >&$2"
+while :; do sleep 0.05; done
+"""
+
+
+def pretend(tmp_path, monkeypatch, before="", status=0):
+    tool = tmp_path / "pathprof"
+    tool.write_text(PATHPROF.replace("{}", before, 1)
+                    .replace("{}", str(status), 1))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATHPROF", str(tool))
+
+
+def test_recording(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch)
+    with profiler.recording(1, "10.9.0.2", False) as found:
+        assert not found
+    assert found["lost_events"] == 3 and found["profile"] == {"sampled": 9}
+
+
+@pytest.mark.parametrize("before, status, kind, sentence", [
+    ("echo needs root >&2; exit 3", 0, errors.NotSupported, "needs root"),
+    ("exit 1", 0, errors.MssabError, "record: status 1"),
+    ("", 1, errors.MssabError, "pathprof record"),
+])
+def test_recording_fails(tmp_path, monkeypatch, before, status, kind, sentence):
+    pretend(tmp_path, monkeypatch, before, status)
+    with pytest.raises(kind, match=sentence):
+        with profiler.recording(1, "10.9.0.2", False):
+            pass
+
+
+def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid")
+    child = os.fork()
+    if not child:
+        with profiler.recording(1, "10.9.0.2", False):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    pid = (tmp_path / "pid").read_text().strip()
+    for _ in range(200):
+        # A zombie until whoever adopts it looks.
+        state = Path("/proc", pid, "stat")
+        if not state.exists() or " Z " in state.read_text():
+            return
+        time.sleep(0.05)  # polling interval
+    pytest.fail(f"pathprof {pid} is still there")
+
+
+def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid")
+    with pytest.raises(ZeroDivisionError):
+        with profiler.recording(1, "10.9.0.2", False):
+            1 / 0
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()

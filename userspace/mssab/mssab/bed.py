@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where a load runs: the two ends.  Pure."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SENDER, RECEIVER = "mssab-tx", "mssab-rx"
+
+
+@dataclass(frozen=True)
+class Bed:
+    """Two namespaces to send between, of one host; one namespace twice for
+    loopback; or one, and a receiver elsewhere whose server the user runs."""
+
+    sender: str
+    receiver: str       # "": elsewhere
+    address: str
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The namespaces that are ours."""
+        if self.receiver in (self.sender, ""):
+            return (self.sender,)
+        return (self.sender, self.receiver)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Named interfaces of the host, moved into mssab's namespaces for a transfer
+and back after it.
+
+An interface that carries addresses is in use, and refused.  What a move can
+change (MTU, up or down, GSO, TSO, GRO) is written to RECORD before the first
+one, and put back from there: by the same mssab, or by the next one if this is
+killed.
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .bed import Bed
+from .errors import MssabError
+from .experiment import Cell
+from .netns import command
+
+RECORD = Path("/run/mssab-interfaces.json")
+#: A link is to be up by then: what two ends take to agree on a speed.
+CARRIER_S = 15
+OFFLOADS = {"generic-segmentation-offload": "gso",
+            "tcp-segmentation-offload": "tso",
+            "generic-receive-offload": "gro"}
+
+
+def names(cell: Cell) -> list[str]:
+    return [name for name in (cell.sender_interface, cell.receiver_interface)
+            if name]
+
+
+def _show(name: str, *where: str) -> dict[str, Any]:
+    try:
+        shown = json.loads(command("ip", "-j", *where, "addr", "show", "dev",
+                                   name))
+    except MssabError as error:
+        raise MssabError(f"no interface {name} here; ip link lists "
+                         "them") from error
+    found: dict[str, Any] = next(filter(None, shown))
+    return found
+
+
+def _offloads(name: str) -> dict[str, str]:
+    """Those that are on or off and can be changed."""
+    said = command("ethtool", "-k", name)
+    out = {}
+    for line in said.splitlines():
+        key, _, value = line.partition(": ")
+        if key in OFFLOADS and "[fixed]" not in value:
+            out[OFFLOADS[key]] = value.split()[0]
+    return out
+
+
+def check(cell: Cell) -> None:
+    """Are they there, and free to be moved?"""
+    for name in names(cell):
+        shown = _show(name)
+        used = [f"{a['local']}/{a['prefixlen']}" for a in shown["addr_info"]
+                if a.get("scope") != "link"]
+        if used:
+            raise MssabError(
+                f"{name} carries {used[0]}: it would be cut off, for mssab "
+                "moves it into a namespace of its own; name one without "
+                f"addresses, or take them away: ip addr flush dev {name}")
+        if shown.get("master"):
+            raise MssabError(f"{name} is part of {shown['master']}; name one "
+                             "that is in no bridge or bond")
+
+
+def keep(cell: Cell) -> None:
+    """Write down how they are, before anything is moved."""
+    record = {}
+    for name in names(cell):
+        shown = _show(name)
+        record[name] = {"mtu": shown["mtu"], "up": "UP" in shown["flags"],
+                        "offloads": _offloads(name)}
+    new = RECORD.with_name(RECORD.name + ".new")
+    new.write_text(json.dumps(record) + "\n", "ascii")
+    new.replace(RECORD)
+
+
+def move(cell: Cell, bed: Bed) -> None:
+    """Into the namespaces of the bed, with addresses, up, and the link there."""
+    ends = [(bed.sender, cell.sender_interface,
+             cell.sender_address or "10.9.0.1/24")]
+    if bed.receiver:
+        ends.append((bed.receiver, cell.receiver_interface, "10.9.0.2/24"))
+    for end, name, address in ends:
+        command("ip", "link", "set", name, "netns", end)
+        command("ip", "-n", end, "addr", "add", address, "dev", name)
+        mtu = ["mtu", str(cell.mtu)] if cell.mtu else []
+        command("ip", "-n", end, "link", "set", name, *mtu, "up")
+    for end, name, _ in ends:
+        _await_carrier(end, name)
+    if cell.gateway:
+        command("ip", "-n", bed.sender, "route", "add", cell.receiver_address,
+                "via", cell.gateway)
+
+
+def _await_carrier(end: str, name: str) -> None:
+    deadline = time.monotonic() + CARRIER_S
+    while "LOWER_UP" not in _show(name, "-n", end)["flags"]:
+        if time.monotonic() > deadline:
+            raise MssabError(f"{name} has no link after {CARRIER_S} s; is a "
+                             "cable in it, and the other end up?")
+        time.sleep(0.02)  # polling interval
+
+
+def put_back(ends: Iterable[str]) -> None:
+    """Those that RECORD names, from whichever of the namespaces they are in,
+    as they were; then there is no RECORD."""
+    try:
+        record = json.loads(RECORD.read_text("ascii"))
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        raise MssabError(f"{RECORD}: damaged: {error}; see to the interfaces "
+                         "in mssab-tx and mssab-rx, then remove it") from error
+    there = [end for end in ends if Path("/run/netns", end).exists()]
+    for name, was in record.items():
+        for end in there:
+            # Our own namespace need not be that of process 1.
+            if _has(end, name):
+                command("ip", "-n", end, "addr", "flush", "dev", name)
+                command("ip", "-n", end, "link", "set", name, "netns",
+                        str(os.getpid()))
+        command("ip", "link", "set", name, "mtu", str(was["mtu"]),
+                "up" if was["up"] else "down")
+        words = [word for pair in was["offloads"].items() for word in pair]
+        if words:
+            command("ethtool", "-K", name, *words)
+    RECORD.unlink()
+
+
+def _has(end: str, name: str) -> bool:
+    try:
+        command("ip", "-n", end, "link", "show", "dev", name)
+    except MssabError:
+        return False
+    return True

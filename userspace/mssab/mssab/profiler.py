@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""pathprof around one transfer: what a packet costs on its way in and out.
+
+Drives pathprof by its command line and reads its profile; with system.py and
+loads.py it touches the system.  figures() is pure.
+"""
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import children
+from .errors import MssabError, NotSupported
+
+#: To attach all hooks, and to let go of them, in an emulated guest; s.
+PATIENCE_S = 600
+#: Words of the account that are packets chosen and lost.
+LOST = ("no_slot", "map_full", "abandoned", "sock_clash")
+
+
+def figures(profile: dict[str, Any]) -> dict[str, float]:
+    """ns of work per packet with payload, each way, and of all packets,
+    acknowledgements too, per byte received.  A figure without packets is
+    left out."""
+    work = {"rx": 0, "tx": 0}
+    packets = {"rx": 0, "tx": 0}
+    everything = received = 0
+    for path in profile["paths"]:
+        way = path["direction"]
+        everything += path["work_ns"]
+        if way not in work or not path["bytes"]:
+            continue
+        work[way] += path["work_ns"]
+        # GRO made one packet of several: the work of all, and one packet.
+        if path["end"] == "merged":
+            continue
+        packets[way] += path["packets"]
+        if way == "rx" and path["end"] != "dropped":
+            received += path["bytes"]
+    out = {f"{way}_ns_per_packet": work[way] / packets[way]
+           for way in work if packets[way]}
+    if received:
+        out["ns_per_byte"] = everything / received
+    return out
+
+
+def _tool() -> str:
+    path = os.environ.get("PATHPROF") or shutil.which("pathprof")
+    if not path or not os.access(path, os.X_OK):
+        raise NotSupported(f"no pathprof {f'at {path}' if path else 'on PATH'};"
+                           " run make pathprof")
+    return path
+
+
+def _await(process: subprocess.Popen[str], ready: int, said: Path) -> None:
+    """Until the hooks are attached."""
+    seen, _, _ = select.select([ready], [], [], PATIENCE_S)
+    if seen and os.read(ready, 1):
+        return
+    status = process.poll() if seen else None
+    if seen and status is None:
+        status = process.wait(PATIENCE_S)
+    why = said.read_text("utf-8", "replace").strip().splitlines()
+    error = NotSupported if status == 3 else MssabError
+    raise error(why[-1] if why else f"pathprof record: status {status}"
+                if seen else f"pathprof record: not ready after {PATIENCE_S} s")
+
+
+@contextmanager
+def recording(sample: int, address: str, udp: bool) \
+        -> Iterator[dict[str, Any]]:
+    """Follow 1 in @sample packets from or to an address during the block;
+    afterwards the dict yielded holds "profile" and "lost_events"."""
+    found: dict[str, Any] = {}
+    tool = _tool()
+    with tempfile.TemporaryDirectory(prefix="mssab-") as folder:
+        output, said = Path(folder, "profile"), Path(folder, "said")
+        ready, theirs = os.pipe()
+        with open(said, "w", encoding="utf-8") as err:
+            process = children.start(
+                [tool, "record", "--sample", str(sample), "--addr", address,
+                 *(["--udp"] if udp else []), "--ready-fd", str(theirs),
+                 "-o", str(output)], signal.SIGINT, stdout=err, stderr=err,
+                pass_fds=[theirs])
+        os.close(theirs)
+        try:
+            _await(process, ready, said)
+            yield found
+            process.send_signal(signal.SIGINT)
+            if status := process.wait(PATIENCE_S):
+                raise MssabError(f"pathprof record: status {status}: "
+                                 + said.read_text("utf-8", "replace").strip())
+        finally:
+            os.close(ready)
+            # Not killed: what it attached stays until it let go of it.
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.wait(PATIENCE_S)
+        # Without pathprof's own cost, which the file itself still holds.
+        told = subprocess.run([tool, "report", "--json", str(output)],
+                              capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise MssabError(f"pathprof report: {told.stderr.strip()}")
+    profile = json.loads(told.stdout)
+    account = profile["account"]
+    found["profile"] = figures(profile) | {"sampled": account["sampled"]}
+    found["lost_events"] = sum(account[word] for word in LOST)
+
+
+def check(sample: int, udp: bool) -> None:
+    """Attach once, so that what is missing is told before anything starts."""
+    with recording(sample, "127.0.0.1", udp):
+        pass
