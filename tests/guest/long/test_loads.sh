@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # One block with each load that has a server, with named interfaces, and with
 # pathprof around it: figures are there and make sense, and nothing is left.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 plan 12
 
 cd "$TMP" || exit
