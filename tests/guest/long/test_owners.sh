@@ -3,7 +3,7 @@
 # pathprof's filters by what a socket belongs to (--cgroup, --arm) and by the
 # device that sends (--dev), against tcp_info and the module's own counters.
 # The cases are in owners.py.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 plan 9
 
 stage_pathprof || exit
