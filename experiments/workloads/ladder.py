@@ -14,6 +14,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import matplotlib
@@ -180,7 +181,8 @@ def plot(ladder, output):
                 panel.bar(x, value, bottom=top, color=tones[key], width=0.8,
                           edgecolor="white", linewidth=0.3)
                 top += value
-        panel.set_title(f"{name}\n{workload.about}", fontsize=8)
+        panel.set_title(f"{name}\n" + textwrap.fill(workload.about, 45),
+                        fontsize=8)
         panel.set_xticks(range(len(series)), series)
         panel.tick_params(labelsize=8)
     for panel in panels[:, 0]:
