@@ -42,6 +42,9 @@
  * and waits for the next: 2^(n+1) - 1 times the first, which itself is seconds
  * where a busy host made round trips of seconds.  An ACK sets it anew.
  *
+ * What came after all may be acknowledged and not be read yet: the reader gets
+ * SLACK_NS from the last ACK on.
+ *
  * With nothing in flight and a window below one segment it sends when the timer
  * of the zero-window probe expires, and every ACK that comes sets that timer
  * anew (tcp_ack_probe()): while the other way of the connection is busy, and
@@ -118,7 +121,8 @@ static bool excused(struct way *w, int fd)
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
 		return false;
-	if (waits_for_timeout(&info, w->idle))
+	if (info.tcpi_last_ack_recv * MSEC < SLACK_NS ||
+	    waits_for_timeout(&info, w->idle))
 		return true;
 	if (!waits_for_probe(&info))
 		return false;
