@@ -4,25 +4,9 @@
 # bounds is not, and what cannot be compared is said so.
 set -u
 
-TOP=$(cd "$(dirname "$0")/../.." && pwd)
-PP=${PATHPROF:-$TOP/build/bin/pathprof}
+# shellcheck source=tests/unit/files.sh
+. "$(dirname "$0")/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit
-n=0
-bad=0
-
-check() {
-	n=$((n + 1))
-	if "${@:2}" >out 2>&1; then
-		echo "ok $n $1"
-	else
-		sed 's/^/# /' out
-		echo "not ok $n $1"
-		bad=1
-	fi
-}
 
 # change FILE STATEMENT: the kept profile, changed; see kept_profile.py
 change() {

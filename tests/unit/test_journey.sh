@@ -3,46 +3,13 @@
 # The reader of events files and the journeys it shows, against a kept file and
 # damaged copies of it: each is read or refused with one sentence.
 
-TOP=$(cd "$(dirname "$0")/../.." && pwd)
-PP=${PATHPROF:-$TOP/build/bin/pathprof}
+# shellcheck source=tests/unit/files.sh
+. "$(dirname "$0")/files.sh"
 KEPT=$TOP/tests/unit/test_journey/gro.events
 SUMS=$TOP/tests/guest/journeys.py
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-cd "$TMP" || exit
-n=0
-bad=0
 
-check() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $n $name"
-	else
-		sed 's/^/# /' out
-		echo "not ok $n $name"
-		bad=$((bad + 1))
-	fi
-}
-
-# refuses FILE PATTERN: status 1, one line that matches, nothing on stdout.
-refuses() {
-	local status
-	"$PP" journey "$1" >stdout 2>stderr
-	status=$?
-	cat stderr
-	[ $status -eq 1 ] && [ ! -s stdout ] && [ "$(wc -l <stderr)" -eq 1 ] &&
-		grep -qE -- "$2" stderr
-}
-
-# damaged SED-SCRIPT PATTERN: the kept file, edited, is refused.
-damaged() {
-	sed -E "$1" "$KEPT" >damaged.events
-	cmp -s damaged.events "$KEPT" && echo "the edit changed nothing" &&
-		return 1
-	refuses damaged.events "$2"
-}
+refuses() { refused journey "$@"; }
+damaged() { edited journey "$KEPT" "$@"; }
 
 # usage PATTERN WORD...: status 2, one line that matches.
 usage() {

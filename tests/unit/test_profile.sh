@@ -3,45 +3,12 @@
 # The profile reader against a kept profile and damaged copies of it: every
 # one is either read or refused with one sentence, never a crash.
 
-TOP=$(cd "$(dirname "$0")/../.." && pwd)
-PP=${PATHPROF:-$TOP/build/bin/pathprof}
+# shellcheck source=tests/unit/files.sh
+. "$(dirname "$0")/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-cd "$TMP" || exit
-n=0
-bad=0
 
-check() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >out 2>&1; then
-		echo "ok $n $name"
-	else
-		sed 's/^/# /' out
-		echo "not ok $n $name"
-		bad=$((bad + 1))
-	fi
-}
-
-# refuses FILE PATTERN: status 1, one line that matches, nothing on stdout.
-refuses() {
-	local status
-	"$PP" report "$1" >stdout 2>stderr
-	status=$?
-	cat stderr
-	[ $status -eq 1 ] && [ ! -s stdout ] && [ "$(wc -l <stderr)" -eq 1 ] &&
-		grep -qE -- "$2" stderr
-}
-
-# damaged SED-SCRIPT PATTERN: the kept file, edited, is refused.
-damaged() {
-	sed "$1" "$KEPT" >damaged.json
-	cmp -s damaged.json "$KEPT" && echo "the edit changed nothing" &&
-		return 1
-	refuses damaged.json "$2"
-}
+refuses() { refused report "$@"; }
+damaged() { edited report "$KEPT" "$@"; }
 
 round_trip() {
 	"$PP" report --json --raw "$KEPT" >a.json && "$PP" report --json --raw \
