@@ -16,8 +16,7 @@ loopback SO_RCVBUF 8192;100" ;;
 rtt 10 rcvbuf 66000 ws on;1.10
 rtt 10 rcvbuf 140000 ws off;0.99
 loopback SO_RCVBUF 8192;100" ;;
-# In the first of these stock may settle at 60 % of the window or at 66 %.
-*) cells="rtt 10 rcvbuf 47104 ws on;1.40
+*) cells="rtt 10 rcvbuf 47104 ws on;1.60
 rtt 10 rcvbuf 66000 ws on;1.25
 rtt 10 rcvbuf 140000 ws off;0.99
 loopback SO_RCVBUF 8192;100" ;;

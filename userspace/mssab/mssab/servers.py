@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,8 @@ PORT = 5201
 LIMIT_S = 4000
 #: A server is to listen by then.
 LISTEN_S = 60
+#: Between looks at a transfer under way.
+LOOK_S = 0.5
 MEGABYTE = 1 << 20
 Raw = dict[str, Any]
 
@@ -99,19 +102,30 @@ class Process:
                 self.cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         return self._popen.returncode is not None
 
-    def wait(self, seconds: float, meanwhile: Callable[[], None] | None = None,
-             pause: float = 0.02) -> None:
-        """Until it ends; MssabError if that is badly, or not in time."""
+    def wait(self, seconds: float,
+             meanwhile: Callable[[], None] | None = None) -> None:
+        """Until it ends; MssabError if that is badly, or not in time.  Asleep
+        but for @meanwhile each LOOK_S: on one CPU whoever looks more often is
+        part of what is measured."""
         end = time.monotonic() + seconds
         while not self.ended():
-            if time.monotonic() > end:
+            left = end - time.monotonic()
+            if left <= 0:
                 raise MssabError(f"{' '.join(self.argv)}: no end after "
                                  f"{seconds:g} s; is the transfer stuck?")
             if meanwhile:
                 meanwhile()
-            time.sleep(pause)  # polling interval
+            self._sleep(min(left, LOOK_S) if meanwhile else left)
         if self._popen.returncode:
             raise self.failed()
+
+    def _sleep(self, seconds: float) -> None:
+        """So long, or until it ends."""
+        fd = os.pidfd_open(self._popen.pid)
+        try:
+            select.select([fd], [], [], seconds)
+        finally:
+            os.close(fd)
 
     def failed(self) -> MssabError:
         lines = (self.said("err") + self.said()).strip().splitlines()
@@ -235,13 +249,10 @@ def _iperf3(cell: Cell, bed: Bed, folder: str) -> Raw:
     if bed.receiver:
         port, = free_ports(bed.receiver, 1, port)
     window = 0
-    looked = 0.0
 
     def look() -> None:
-        nonlocal window, looked
-        if time.monotonic() - looked >= 0.5:
-            window = _receiver_window(bed.receiver, port) or window
-            looked = time.monotonic()
+        nonlocal window
+        window = _receiver_window(bed.receiver, port) or window
     udp = ["-u", "-b", f"{round(cell.offered_mbit * 1e6)}"] if cell.udp else []
     start = time.monotonic()
     client, other = _transfer(
