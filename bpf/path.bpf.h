@@ -22,6 +22,13 @@ struct {
 	__type(value, struct path_value);
 } path_values SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stage_times);
+} stage_times SEC(".maps");
+
 struct counts {
 	__u64 counters[PATHPROF_COUNTER_MAX];
 };
@@ -90,6 +97,18 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return log2_table[v * 0x03f79d71b4cb0a89ULL >> 58];
 }
 
+static __always_inline void stage_took(struct stage_times *t, __u32 stage,
+				       __u64 ns)
+{
+	__u32 bucket = log2_u64(ns);
+
+	stage &= PATHPROF_STAGE_MAX - 1;
+	/* The compiler knows the table, the verifier does not. */
+	asm volatile("" : "+r"(stage), "+r"(bucket));
+	if (stage < PATHPROF_STAGE_MAX && bucket < HIST_BUCKETS)
+		__sync_fetch_and_add(&t->hist[stage][bucket], 1);
+}
+
 static __always_inline bool same_path(const struct path_key *a,
 				      const struct path_key *b)
 {
@@ -137,6 +156,7 @@ static __always_inline __u32 path_find(const struct flight *f)
 __noinline int path_sum(struct flight *f, __u32 end)
 {
 	__u64 all = 0, wait = 0, ns, work;
+	struct stage_times *times = NULL;
 	struct path_value *v;
 	__u32 at, i;
 
@@ -156,6 +176,8 @@ __noinline int path_sum(struct flight *f, __u32 end)
 		count(CN_MAP_FULL);
 		return 0;
 	}
+	if (config.stage_times)
+		times = bpf_map_lookup_elem(&stage_times, &(__u32){0});
 	for (i = 0; i < PATH_STAGES; i++) {
 		if (i >= f->path.n)
 			break;
@@ -163,6 +185,8 @@ __noinline int path_sum(struct flight *f, __u32 end)
 		all += ns;
 		wait += ns & -stage_waits(f->path.stages[i]);
 		__sync_fetch_and_add(&v->stage_ns[i], ns);
+		if (times)
+			stage_took(times, f->path.stages[i], ns);
 	}
 	work = all - wait;
 	__sync_fetch_and_add(&v->packets, 1);

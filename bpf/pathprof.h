@@ -45,6 +45,11 @@ struct path_value {
 	__u64 probe_ns;		/* userspace: pathprof's own, off work_ns */
 };
 
+/* How often a stage took how long, over all paths; buckets as above. */
+struct stage_times {
+	__u64 hist[PATHPROF_STAGE_MAX][HIST_BUCKETS];
+};
+
 /* One entry of the table of paths; its sums are in path_values. */
 enum { PATH_FREE, PATH_BUSY, PATH_USED };
 struct path_entry {
@@ -177,7 +182,8 @@ struct pathprof_config {
 	__u8 by_owner;		/* there is a cgroup or an arm */
 	__u8 arm;		/* of mssfrac, ARM_*; 0: any */
 	__u8 arm_percent;	/* its settings ab_percent, */
-	__u8 pad[2];
+	__u8 stage_times;	/* keep them */
+	__u8 pad;
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

@@ -137,6 +137,15 @@ more_than() {
 	}
 }
 
+# stage_times FILE: each stage has as many times as packets that came through.
+stage_times() {
+	is "$(fields "$1" '[s["name"] for s in p["stages"] if
+		sum(s.get("times", {"histogram": []})["histogram"]) !=
+		sum(x["packets"] * x["stages"].count(s["id"])
+		    for x in p["paths"] if x["end"] != "in flight")],
+		sum("times" in s for s in p["stages"]) > 5')" "[] True"
+}
+
 # some FILE WORDS...: each of these sets of words has packets.
 some() {
 	local file=$1 words got asked=()
@@ -274,18 +283,19 @@ case_gro() {
 check "GRO: counts equal the kernel's" case_gro
 
 # Steps: follow 1 in 8 of all packets of a transfer.
-# Expected: the share is within 5 standard deviations of 1/8.
+# Expected: the share is within 5 standard deviations of 1/8; of each of them each
+# stage's time is kept.
 case_sampling() {
 	local before after
 	before=$(ip netns exec b cat /sys/class/net/vb/statistics/rx_packets)
-	"$PP" record -o s.json --sample 8 -- ip netns exec a iperf3 \
+	"$PP" record -o s.json --sample 8 --stage-times -- ip netns exec a iperf3 \
 		-c 10.9.0.2 -n 3M || return
 	after=$(ip netns exec b cat /sys/class/net/vb/statistics/rx_packets)
 	# rx at b alone: what a receives comes on another device.
 	fields s.json "(lambda n, k: 'ok' if n > 500 and abs(k - n / 8) <
 		5 * (n * 7 / 64) ** .5 else 'sampled %d of %d' % (k, n))(
 		$((after - before)), n('rx', '@gro'))" 'a["unaccounted"]' >got
-	is "$(cat got)" $'ok\n0'
+	is "$(cat got)" $'ok\n0' && stage_times s.json
 }
 check "1 in 8 packets is 1 in 8 packets" case_sampling
 
@@ -399,7 +409,8 @@ case_windows() {
 		n("tx") > 0, a["unaccounted"],
 		0 < p["open_ns"] < p["duration_ns"],
 		p["probe"]["function_ns"]')" \
-		"True True True 0 True 0" && "$PP" report win.json
+		"True True True 0 True 0" && "$PP" report win.json &&
+		stage_times win.json
 }
 check "sampling windows" case_windows
 

@@ -243,12 +243,39 @@ separated() {
 		first_fact "prediction off" "" "prediction off"
 }
 
+# Times of stages are kept where they are, add up, and have quantiles.
+timed() {
+	python3 -IS - "$KEPT" <<'END' || return
+import json, sys
+p = json.load(open(sys.argv[1]))
+stage = next(s for s in p["stages"] if s["name"] == "estab")
+assert "times" not in stage
+stage["times"] = {"histogram": 11 * [0] + [300, 0, 3], "p50_ns": 0, "p99_ns": 0}
+json.dump(p, open("timed.json", "w"))
+END
+	"$PP" export --raw timed.json >a.json &&
+		"$PP" merge -o twice.json timed.json timed.json || return
+	python3 -IS - <<'END' && "$PP" report -d --raw timed.json >text &&
+import json
+def times(name):
+    return {s["name"]: s["times"] for s in json.load(open(name))["stages"]
+            if "times" in s}
+assert times("a.json") == {"estab": {"histogram": 11 * [0] + [300, 0, 3],
+                                     "p50_ns": 3082, "p99_ns": 4095}}, times("a.json")
+assert times("twice.json")["estab"]["histogram"][11:] == [600, 0, 6]
+END
+		grep -E '^estab +303 .* 3\.1K +4\.1K$' text || return
+	! "$PP" report -d "$KEPT" | grep '^STAGE' &&
+		sed 's/\[0, 0,/[0, -1,/' timed.json >bad.json &&
+		refuses bad.json '"histogram" holds no count'
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..31"
+echo "1..32"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -282,6 +309,7 @@ check "profiles add up" merged
 check "not if packets weigh differently" merge_refused
 check "a difference to itself is none" diffed
 check "exports have the same sums" exported
+check "times of stages are kept, add up and have quantiles" timed
 check "control characters and markup are not passed on" hostile
 check "explain" explained
 check "the fact that separates the ways comes first" separated

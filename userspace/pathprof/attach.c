@@ -394,6 +394,7 @@ static int load(struct session *s, char *err, size_t len)
 	s->sums = (struct sums) {
 		.path_values = s->skel->maps.path_values,
 		.counts = s->skel->maps.counts,
+		.stage_times = s->skel->maps.stage_times,
 		.path_entries = s->skel->bss->path_entries,
 		.flights = s->skel->bss->flights,
 		.flight_keys = s->skel->bss->flight_keys,
@@ -594,6 +595,8 @@ int session__read(struct session *s, struct profile *p)
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
 	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
 	sums__counts(&s->sums, p);
+	if (s->config.stage_times)
+		sums__stages(&s->sums, p);
 	p->counters[CN_WINDOWS] = s->nwindows;
 	rc = sums__paths(&s->sums, p);
 	if (!rc && s->stopped)

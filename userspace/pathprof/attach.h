@@ -16,6 +16,7 @@ struct session_config {
 	unsigned int sample;	/* follow 1 in N all the time; 0: windows */
 	double budget;		/* percent of CPU time for windows */
 	bool fine;		/* attach the finer stages, too */
+	bool stage_times;	/* keep how often a stage took how long */
 	bool udp;
 	unsigned int port;	/* of these, 0 or NULL: any */
 	const char *addr;

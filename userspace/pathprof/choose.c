@@ -226,6 +226,8 @@ int choice__settle(struct choice *c, const char *command)
 	}
 	if (!c->config.sample && !c->config.budget)
 		c->config.budget = CHOICE_BUDGET;
+	if (c->config.budget)
+		c->config.stage_times = true;
 	if (c->dev) {
 		c->config.ifindex = if_nametoindex(c->dev);
 		if (!c->config.ifindex) {

@@ -24,6 +24,8 @@ struct choice {
 	  "CPU time for sampling windows (default 0.4 %)" }, \
 	{ 0, "fine", OPT_FLAG, &(c)->config.fine, 0, 0, NULL, \
 	  "attach the finer stages, too (needs --sample)" }, \
+	{ 0, "stage-times", OPT_FLAG, &(c)->config.stage_times, 0, 0, NULL, \
+	  "with --sample: keep how long stages take, as windows do" }, \
 	{ 0, "udp", OPT_FLAG, &(c)->config.udp, 0, 0, NULL, \
 	  "follow UDP packets, too" }, \
 	{ 0, "port", OPT_UINT, &(c)->config.port, 1, 65535, "PORT", \

@@ -98,20 +98,32 @@ int sums__flights(const struct sums *s, struct profile *p)
 	return 0;
 }
 
-void sums__counts(const struct sums *s, struct profile *p)
+/* Add a per-CPU map's only value, n numbers, to `to`. */
+static void add_cpus(const struct bpf_map *map, uint64_t *to, size_t n)
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
-	size_t n = PATHPROF_COUNTER_MAX, i;
 	uint64_t *values = calloc(cpus, n * sizeof(*values)), *v = values;
 	uint32_t zero = 0;
+	size_t i;
 
 	if (!values)
 		return;
-	if (!bpf_map__lookup_elem(s->counts, &zero, sizeof(zero), values,
+	if (!bpf_map__lookup_elem(map, &zero, sizeof(zero), values,
 				  cpus * n * sizeof(*values), 0)) {
 		for (cpu = 0; cpu < cpus; cpu++, v += n)
 			for (i = 0; i < n; i++)
-				p->counters[i] += v[i];
+				to[i] += v[i];
 	}
 	free(values);
+}
+
+void sums__counts(const struct sums *s, struct profile *p)
+{
+	add_cpus(s->counts, p->counters, PATHPROF_COUNTER_MAX);
+}
+
+void sums__stages(const struct sums *s, struct profile *p)
+{
+	add_cpus(s->stage_times, &p->stage_hist[0][0],
+		 PATHPROF_STAGE_MAX * HIST_BUCKETS);
 }

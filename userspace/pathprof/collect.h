@@ -10,7 +10,7 @@
 
 /* Where the sums are. */
 struct sums {
-	const struct bpf_map *path_values, *counts;
+	const struct bpf_map *path_values, *counts, *stage_times;
 	const struct path_entry *path_entries;
 	const struct flight *flights;
 	const __u64 *flight_keys;
@@ -19,6 +19,7 @@ struct sums {
 
 void sums__counts(const struct sums *s, struct profile *p);
 int sums__paths(const struct sums *s, struct profile *p);
+void sums__stages(const struct sums *s, struct profile *p);
 /* What had not arrived; only once nothing changes it any more. */
 int sums__flights(const struct sums *s, struct profile *p);
 

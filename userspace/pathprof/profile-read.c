@@ -44,6 +44,9 @@ static void read_stage(struct reader *r, const json_t *o, struct profile *p)
 	s->kind = reader__word(r, o, "kind", 3, kind_name);
 	s->order = reader__number(r, o, "order", UINT16_MAX);
 	s->available = json_is_true(json_object_get(o, "available"));
+	if (json_object_get(o, "times"))
+		get_numbers(r, reader__object(r, o, "times"), "histogram",
+			    p->stage_hist[id], HIST_BUCKETS);
 }
 
 static void read_hook(struct reader *r, const json_t *o, struct profile *p)

@@ -96,6 +96,21 @@ static json_t *reasons_json(const struct profile *p)
 	return o;
 }
 
+/* NULL, and so left out, where no times of stages were kept. */
+static json_t *times_json(const struct profile *p, unsigned int id)
+{
+	size_t hist = HIST_BUCKETS;
+	struct path_value v;
+
+	if (!stage__times(p, id, &v))
+		return NULL;
+	while (hist && !v.hist[hist - 1])
+		hist--;
+	return json_pack("{s:o s:I s:I}", "histogram", numbers(v.hist, hist),
+			 "p50_ns", (json_int_t)path__quantile(&v, 0.5),
+			 "p99_ns", (json_int_t)path__quantile(&v, 0.99));
+}
+
 static json_t *stages_json(const struct profile *p)
 {
 	const struct profile_stage *s;
@@ -107,12 +122,12 @@ static json_t *stages_json(const struct profile *p)
 		if (!s->known)
 			continue;
 		json_array_append_new(a, json_pack(
-			"{s:i s:s s:s s:s s:i s:s s:b s:s}",
+			"{s:i s:s s:s s:s s:i s:s s:b s:s s:o*}",
 			"id", (int)i, "name", s->name,
 			"direction", dir_name(s->dir),
 			"kind", kind_name(s->kind), "order", s->order,
 			"hooks", s->hooks, "available", s->available,
-			"meaning", s->meaning));
+			"meaning", s->meaning, "times", times_json(p, i)));
 	}
 	return a;
 }

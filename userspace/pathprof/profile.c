@@ -318,6 +318,8 @@ int profile__diff(const struct profile *new, const struct profile *old,
 	}
 	subtract(out->ends, old->ends, PATHPROF_END_MAX);
 	subtract(out->counters, old->counters, PATHPROF_COUNTER_MAX);
+	subtract(&out->stage_hist[0][0], &old->stage_hist[0][0],
+		 PATHPROF_STAGE_MAX * HIST_BUCKETS);
 	out->duration_ns = new->duration_ns - old->duration_ns;
 	out->open_ns = new->open_ns - old->open_ns;
 	return 0;
@@ -386,6 +388,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	}
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
+	add(&to->stage_hist[0][0], &from->stage_hist[0][0],
+	    PATHPROF_STAGE_MAX * HIST_BUCKETS);
 	to->in_flight += from->in_flight;
 	to->load_ns += from->load_ns;
 	to->load_packets += from->load_packets;

@@ -81,6 +81,8 @@ struct profile {
 	uint64_t counters[PATHPROF_COUNTER_MAX];
 	uint64_t in_flight;
 	struct profile_stage stages[PATHPROF_STAGE_MAX];
+	/* Packets by their time in a stage as measured; all 0: not kept. */
+	uint64_t stage_hist[PATHPROF_STAGE_MAX][HIST_BUCKETS];
 	struct profile_hook hooks[PROFILE_HOOKS];
 	size_t nhooks;
 	/* The kernel's names of drop reasons; "" if not known. */

@@ -370,6 +370,29 @@ static void print_categories(FILE *f, const struct profile *p)
 	putc('\n', f);
 }
 
+/* How long each stage took, whatever the path. */
+static void print_stage_times(FILE *f, const struct profile *p)
+{
+	char n[8], mean[8], p50[8], p99[8], clean[32];
+	struct path_value v;
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
+		if (!p->stages[i].known || !stage__times(p, i, &v))
+			continue;
+		if (!any)
+			fprintf(f, "STAGE      PACKETS  NS/PKT     P50     P99\n");
+		any = true;
+		fprintf(f, "%-10s %7s %7s %7s %7s%s\n",
+			printable(p->stages[i].name, clean, sizeof(clean)),
+			human(v.packets, n), human(path__mean(&v), mean),
+			human(path__quantile(&v, 0.5), p50),
+			human(path__quantile(&v, 0.99), p99),
+			p->stages[i].kind == KIND_WAIT ? "  wait" : "");
+	}
+}
+
 void render__text(FILE *f, const struct profile *p,
 		  const struct profile *total,
 		  const struct render_options *options)
@@ -400,6 +423,8 @@ void render__text(FILE *f, const struct profile *p,
 	}
 	if (n < p->npaths)
 		fprintf(f, "(%zu rarer paths not shown)\n", p->npaths - n);
+	if (options->detail)
+		print_stage_times(f, p);
 	print_categories(f, p);
 	fprintf(f, "COST%%: share of all work time.  NS/PKT: mean work, "
 		"WAIT/PKT: mean time in\nqueues, in ns (K thousand, M "

@@ -6,6 +6,7 @@
  * of the mean packet comes off what is found in it.
  */
 #include <math.h>
+#include <string.h>
 #include "stats.h"
 
 #define Z95 1.96
@@ -69,6 +70,33 @@ void path__add(struct path_value *to, const struct path_value *from)
 
 	for (i = 0; i < sizeof(*to) / sizeof(*a); i++)
 		a[i] += b[i];
+}
+
+bool stage__times(const struct profile *p, unsigned int id,
+		  struct path_value *out)
+{
+	const struct profile_path *path;
+	unsigned int at;
+	size_t i;
+
+	memset(out, 0, sizeof(*out));
+	for (i = 0; i < HIST_BUCKETS; i++) {
+		out->hist[i] = p->stage_hist[id][i];
+		out->packets += out->hist[i];
+	}
+	for (i = 0; i < p->npaths; i++) {
+		path = &p->paths[i];
+		for (at = 0; at < path->key.n && at < PATH_STAGES; at++) {
+			/* Its last stage has no end, so no time was kept. */
+			if (path->key.stages[at] != id ||
+			    path->key.end == END_FLIGHT)
+				continue;
+			out->work_ns += path->sum.stage_ns[at];
+			if (p->subtracted)
+				out->probe_ns += path->probe_ns[at];
+		}
+	}
+	return out->packets;
 }
 
 double share__interval(double k, double n)
