@@ -142,6 +142,21 @@ def cgroup_fine():
     cgroup("--fine")
 
 
+@contextlib.contextmanager
+def chatter(sock, peer):
+    """Packets of one byte meanwhile, as fast as a process of its own can."""
+    child = os.fork()
+    if not child:
+        while True:
+            sock.send(b"x")
+            peer.recv(1)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def cgroup_windows():
     """windows see the packets of a cgroup, and no others"""
     with group("app"):
@@ -150,13 +165,11 @@ def cgroup_windows():
     # One after the other: with two programs at a tracepoint, detaching the
     # first waits for a grace period, and windows become rare.
     for name in "app", "other":
-        recordings[name] = Recording("--cgroup", f"{CGROUPS}/{name}",
-                                     sample=("--budget", "50"))
-        # On a busy host windows are rare.
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            transfer(*pair, 400000)
-        profile = recordings[name].stop().profile
+        with chatter(*pair):
+            recordings[name] = Recording("--cgroup", f"{CGROUPS}/{name}",
+                                         sample=("--budget", "50"))
+            time.sleep(10)  # windows
+            profile = recordings[name].stop().profile
         print(f"{name}: {recordings[name].data()} in "
               f"{profile['counters']['windows']} windows, "
               f"{profile['counters']['filtered']} left out")

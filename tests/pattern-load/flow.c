@@ -85,17 +85,28 @@ static void show_end(const struct flow *f, int end)
 		i.tcpi_last_data_recv, i.tcpi_last_ack_recv);
 }
 
-/* What ss knows besides: which timer runs, and for how long. */
+/*
+ * What the kernel's table says besides: which timer runs (1: retransmission,
+ * 4: zero-window probe), and in how many ticks it expires.
+ */
 static void show_timers(const struct flow *f, const char *netns)
 {
-	char command[256];
+	static const char *const tables[] = { "/proc/thread-self/net/tcp",
+					      "/proc/thread-self/net/tcp6" };
+	char line[512], port[8];
+	FILE *table;
+	int i;
 
-	fflush(stderr);
-	snprintf(command, sizeof(command),
-		 "%s%s ss -Htnoim 'sport = :%u or dport = :%u' >&2",
-		 netns ? "ip netns exec " : "", netns ?: "", f->port, f->port);
-	if (system(command))
-		fputs("  no ss\n", stderr);
+	enter_netns(netns);
+	snprintf(port, sizeof(port), ":%04X ", f->port);
+	for (i = 0; i < 2; i++) {
+		table = fopen(tables[i], "re");
+		while (table && fgets(line, sizeof(line), table))
+			if (strstr(line, port))
+				fprintf(stderr, "  %s", line);
+		if (table)
+			fclose(table);
+	}
 }
 
 void fail(const struct flow *f, const char *format, ...)

@@ -72,7 +72,7 @@ static uint64_t now(void)
 	return ts.tv_sec * SEC + ts.tv_nsec;
 }
 
-static void enter_netns(const char *name)
+void enter_netns(const char *name)
 {
 	char path[PATH_MAX];
 	int fd;

@@ -79,6 +79,9 @@ void read_some(struct flow *f, int end, uint64_t t);
 bool way_done(const struct way *w);
 void zerocopy_completions(int fd);
 
+/* NULL: stay. */
+void enter_netns(const char *name);
+
 /* Show both ends of a connection and end the program. */
 void __attribute__((format(printf, 2, 3), noreturn))
 fail(const struct flow *f, const char *format, ...);
