@@ -40,6 +40,14 @@ small() {
 		gives 1 'worse +rx\.at\.copy' --tolerance 0.1% base.json \
 			new.json
 }
+# The unprofiled run has a quarter of the tolerance.
+whole_run() {
+	change base-load.json 'p["load"] = {"ns": 10000000, "packets": 1000}' &&
+		change new.json 'p["load"] = {"ns": 10020000, "packets": 1000}' &&
+		gives 0 '0 outside' base-load.json new.json &&
+		change new.json 'p["load"] = {"ns": 10030000, "packets": 1000}' &&
+		gives 1 'worse +load\.time .* 0\.25$' base-load.json new.json
+}
 share() {
 	change new.json '
 for x in path("rx", "data", "fast"): x["packets"] //= 2' &&
@@ -88,13 +96,14 @@ corrected() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..16"
+echo "1..17"
 change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
 check "a slower stage is named" slower_named
 check "a faster one is better" faster
 check "a change within the tolerance is none" small
+check "of the unprofiled run within a quarter of it" whole_run
 check "more packets on the slow path are worse" share
 check "baselines that differ widen the bound" spread
 check "JSON" json

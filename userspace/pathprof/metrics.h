@@ -8,6 +8,9 @@
 
 #include "profile.h"
 
+/* Of the run without pathprof, if the profile has one. */
+#define METRIC_LOAD	"load.time"
+
 enum metric_kind { METRIC_COST, METRIC_SHARE };
 
 struct metric {
