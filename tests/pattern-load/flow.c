@@ -85,30 +85,6 @@ static void show_end(const struct flow *f, int end)
 		i.tcpi_last_data_recv, i.tcpi_last_ack_recv);
 }
 
-/*
- * What the kernel's table says besides: which timer runs (1: retransmission,
- * 4: zero-window probe), and in how many ticks it expires.
- */
-static void show_timers(const struct flow *f, const char *netns)
-{
-	static const char *const tables[] = { "/proc/thread-self/net/tcp",
-					      "/proc/thread-self/net/tcp6" };
-	char line[512], port[8];
-	FILE *table;
-	int i;
-
-	enter_netns(netns);
-	snprintf(port, sizeof(port), ":%04X ", f->port);
-	for (i = 0; i < 2; i++) {
-		table = fopen(tables[i], "re");
-		while (table && fgets(line, sizeof(line), table))
-			if (strstr(line, port))
-				fprintf(stderr, "  %s", line);
-		if (table)
-			fclose(table);
-	}
-}
-
 void fail(const struct flow *f, const char *format, ...)
 {
 	va_list args;
@@ -121,9 +97,7 @@ void fail(const struct flow *f, const char *format, ...)
 	fputc('\n', stderr);
 	show_end(f, CLIENT);
 	show_end(f, SERVER);
-	show_timers(f, opt.from);
-	if (opt.to)
-		show_timers(f, opt.to);
+	timer_show(f);
 	exit(1);
 }
 

@@ -33,22 +33,23 @@
  * A flow is stuck if it moved nothing for STUCK_NS while others moved.  That
  * is looked at in steps of STEP_NS.  A step that took longer counts no more
  * than STEP_MAX_NS: this program did not run, and a busy host is not a stuck
- * flow.  SLACK_NS is for what such steps add to the times the kernel tells.
+ * flow.
  *
- * Before GIVE_UP_NS a flow may wait for the kernel's own timers:
+ * Before GIVE_UP_NS a flow may wait for the kernel's own timers, which nothing
+ * here may stop.  What may take them seconds:
  *
  * The network of these tests loses packets, and the retransmission timer
- * doubles each time.  After n timeouts the sender has waited for all of them
- * and waits for the next: 2^(n+1) - 1 times the first, which itself is seconds
- * where a busy host made round trips of seconds.  An ACK sets it anew.
- *
- * What came after all may be acknowledged and not be read yet: the reader gets
- * SLACK_NS from the last ACK on.
+ * doubles each time; the first itself is seconds where a busy host made round
+ * trips of seconds.
  *
  * With nothing in flight and a window below one segment it sends when the timer
  * of the zero-window probe expires, and every ACK that comes sets that timer
  * anew (tcp_ack_probe()): while the other way of the connection is busy, and
  * for one timer's time after, nothing goes out.
+ *
+ * A timer that is overdue for STUCK_NS is none.  What came after all may be
+ * acknowledged and not be read yet: the reader gets SLACK_NS from the last ACK
+ * on.
  */
 #define STUCK_NS	(5 * SEC)
 #define STEP_NS		(100 * MSEC)
@@ -90,41 +91,25 @@ void enter_netns(const char *name)
 
 /* --- Progress ------------------------------------------------------------ */
 
-static uint64_t timer_ns(const struct tcp_info *info)
+/* Does the kernel, and no policy, let this end wait?  @passed: as of judge(). */
+static bool excused(struct flow *f, int end, uint64_t passed)
 {
-	return info->tcpi_rto * 1000ULL;
-}
-
-static bool waits_for_timeout(const struct tcp_info *info, uint64_t idle)
-{
-	uint64_t waited = 2 * timer_ns(info) -
-			  (timer_ns(info) >> info->tcpi_backoff);
-
-	return info->tcpi_unacked &&
-	       (idle < waited + SLACK_NS ||
-		info->tcpi_last_ack_recv * MSEC < timer_ns(info) + SLACK_NS);
-}
-
-static bool waits_for_probe(const struct tcp_info *info)
-{
-	return !info->tcpi_unacked && info->tcpi_notsent_bytes &&
-	       info->tcpi_snd_wnd < info->tcpi_snd_mss &&
-	       info->tcpi_last_ack_recv * MSEC <
-	       (timer_ns(info) << info->tcpi_backoff) + SLACK_NS;
-}
-
-/* Does the kernel, and no policy, let this end wait? */
-static bool excused(struct way *w, int fd)
-{
+	struct way *w = &f->way[end];
 	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
+	struct timer timer;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+	if (getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &info, &len))
 		return false;
-	if (info.tcpi_last_ack_recv * MSEC < SLACK_NS ||
-	    waits_for_timeout(&info, w->idle))
+	if (info.tcpi_last_ack_recv * MSEC < SLACK_NS)
 		return true;
-	if (!waits_for_probe(&info))
+	timer = timer_of(f, end);
+	w->overdue = timer.overdue ? w->overdue + passed : 0;
+	if (w->overdue > STUCK_NS)
+		return false;
+	if (timer.retransmission)
+		return true;
+	if (!timer.probe || info.tcpi_snd_wnd >= info.tcpi_snd_mss)
 		return false;
 	total.probe_waits += !w->probe_wait;
 	w->probe_wait = true;
@@ -141,7 +126,7 @@ static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
 	if (w->idle > total.longest_idle)
 		total.longest_idle = w->idle;
 	if (w->idle > STUCK_NS &&
-	    (w->idle > GIVE_UP_NS || !excused(w, f->fd[end])))
+	    (w->idle > GIVE_UP_NS || !excused(f, end, passed)))
 		fail(f, "stuck for %llu ms",
 		     (unsigned long long)(w->idle / MSEC));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the two halves of pattern-load share: flow.c knows sockets and bytes,
- * pattern-load.c the loop over all flows and the command line.
+ * What the parts of pattern-load share: flow.c knows sockets and bytes, timer.c
+ * what the kernel waits for, pattern-load.c the loop over all flows and the
+ * command line.
  */
 #ifndef PATTERN_LOAD_H
 #define PATTERN_LOAD_H
@@ -40,6 +41,7 @@ struct way {
 	uint64_t length, sent, got;
 	uint64_t idle;		/* ns without progress, see pattern-load.c */
 	uint64_t paused_until;	/* the reader reads nothing before */
+	uint64_t overdue;	/* so long its sender's timer should have expired */
 	bool shut, ended, probe_wait;
 };
 
@@ -78,6 +80,16 @@ void send_some(struct flow *f, int end);
 void read_some(struct flow *f, int end, uint64_t t);
 bool way_done(const struct way *w);
 void zerocopy_completions(int fd);
+
+/* The timer that runs for an end of a connection; none: all false. */
+struct timer {
+	bool retransmission, probe;	/* of the zero window */
+	bool overdue;			/* it should have expired */
+};
+
+struct timer timer_of(const struct flow *f, int end);
+/* What the kernel's table has of both ends, to stderr. */
+void timer_show(const struct flow *f);
 
 /* NULL: stay. */
 void enter_netns(const char *name);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which timer the kernel runs for a socket, by the table it shows of all of
+ * them (Documentation/networking/proc_net_tcp.rst in the kernel's source).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pattern-load.h"
+
+/* What the table calls them. */
+enum { RETRANSMISSION = 1, PROBE = 4 };
+
+/* Calls use() with the line of each end, until it says that it was the one. */
+static void each_line(const struct flow *f,
+		      bool (*use)(const struct flow *f, const char *line,
+				  void *arg), void *arg)
+{
+	static const char *const tables[] = { "/proc/thread-self/net/tcp",
+					      "/proc/thread-self/net/tcp6" };
+	char line[512], port[8];
+	bool done = false;
+	FILE *table;
+	int i;
+
+	snprintf(port, sizeof(port), ":%04X ", f->port);
+	for (i = 0; i < 2 && !done; i++) {
+		table = fopen(tables[i], "re");
+		while (!done && table && fgets(line, sizeof(line), table))
+			done = strstr(line, port) && use(f, line, arg);
+		if (table)
+			fclose(table);
+	}
+}
+
+static bool show_line(const struct flow *f, const char *line, void *arg)
+{
+	(void)f;
+	(void)arg;
+	fprintf(stderr, "  %s", line);
+	return false;
+}
+
+void timer_show(const struct flow *f)
+{
+	enter_netns(opt.to);
+	each_line(f, show_line, NULL);
+	enter_netns(opt.from);
+	if (opt.from)
+		each_line(f, show_line, NULL);
+}
+
+struct wanted {
+	int end;
+	struct timer timer;
+};
+
+static bool read_line(const struct flow *f, const char *line, void *arg)
+{
+	unsigned int local, remote, kind;
+	struct wanted *w = arg;
+	unsigned long ticks;
+
+	if (sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%x %*x %*x:%*x %x:%lx",
+		   &local, &remote, &kind, &ticks) != 4 ||
+	    (w->end == CLIENT ? local : remote) != f->port)
+		return false;
+	w->timer.retransmission = kind == RETRANSMISSION;
+	w->timer.probe = kind == PROBE;
+	w->timer.overdue = !ticks;
+	return true;
+}
+
+struct timer timer_of(const struct flow *f, int end)
+{
+	struct wanted w = { .end = end };
+
+	enter_netns(end == CLIENT ? opt.from : opt.to);
+	each_line(f, read_line, &w);
+	enter_netns(opt.from);
+	return w.timer;
+}
