@@ -198,16 +198,23 @@ assert len(xml.dom.minidom.parse("x.svg").getElementsByTagName("rect")) > 20
 END
 }
 
-# What a file names never reaches the terminal, or a picture, as it is.
+# What a file names never reaches the terminal, or a picture, as it is; nor does
+# the half of a character where a name is cut.
 hostile() {
-	sed 's/"release": "/&\\u001b[31m<\/text>\\u009b/; s/"gro"/"g\\u001b;,\\""/' \
-		"$KEPT" >hostile.json
-	cmp -s hostile.json "$KEPT" && return 1
-	for view in report explain flame "export -f csv" "export -f folded" \
-		"export -f openmetrics"; do
+	sed 's/"release": "/&\\u001b[31m<\/text>]]>\\u009b\\u007f\\uffff/
+		s/"gro"/"g\\u001b;,\\""/; s/"netif"/"n\\u001b]0;"/
+		s/"command": "/&'"x$(printf 'é%.0s' {1..60})"'/' "$KEPT" >one.json
+	cmp -s one.json "$KEPT" && return 1
+	"$PP" merge -o hostile.json one.json one.json one.json || return
+	for view in report "report -d" "report --json" explain "explain --json" \
+		flame "export -f csv" "export -f folded" "export -f openmetrics" \
+		"export -f perfetto" "check --all hostile.json" \
+		"diff hostile.json" "diff --json hostile.json"; do
 		# shellcheck disable=SC2086 # words
 		"$PP" $view hostile.json >shown 2>&1 || return
-		LC_ALL=C grep -q $'[\033\x9b]' shown && return 1
+		LC_ALL=C grep -nE $'[\001-\010\013-\037\177]|\302[\200-\237]' shown &&
+			return 1
+		iconv -f UTF-8 -t UTF-8 shown >/dev/null || return
 	done
 	"$PP" flame hostile.json >x.svg && python3 -I -c \
 		'import xml.dom.minidom as x; x.parse("x.svg")'

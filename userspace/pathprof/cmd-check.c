@@ -167,16 +167,20 @@ static int cannot_tell(const char *path, const char *why)
 
 static void print_figure(const struct figure *f)
 {
+	char name[48];
+
+	/* Names of stages are the file's. */
+	printable(f->name, name, sizeof(name));
 	if (f->kind == METRIC_SHARE)
 		printf("%-7s %-24s %9.2f %% %9.2f %% %+8.2f   %6.2f\n",
 		       f->worse ? "worse" : f->moved ? "moved" : "",
-		       f->name, 100 * f->base, 100 * f->new, 100 * f->change,
+		       name, 100 * f->base, 100 * f->new, 100 * f->change,
 		       100 * f->bound);
 	else
 		printf("%-7s %-24s %11.4g %11.4g %+8.2f %% %6.2f\n",
 		       f->worse ? "worse" : f->moved ?
 		       f->change < 0 ? "better" : "moved" : "",
-		       f->name, f->base, f->new, 100 * f->change,
+		       name, f->base, f->new, 100 * f->change,
 		       100 * f->bound);
 }
 
@@ -195,9 +199,9 @@ static void print_text(const struct check *c, bool all)
 	       moved, c->figures[0].worse ? "worse" : "good");
 }
 
-static int print_json(const struct check *c)
+static int figures_json(const struct check *c)
 {
-	json_t *list = json_array(), *root;
+	json_t *list = json_array();
 	const struct figure *f;
 	size_t i;
 
@@ -210,15 +214,10 @@ static int print_json(const struct check *c)
 			"bound", f->bound, "moved", f->moved,
 			"worse", f->worse));
 	}
-	root = json_pack("{s:s s:i s:s s:o}", "format", "pathprof-check",
-			 "version", 1, "verdict",
-			 c->figures[0].worse ? "worse" : "good",
-			 "figures", list);
-	if (!root || json_dumpf(root, stdout, JSON_INDENT(1)))
-		return EXIT_FAILED;
-	putchar('\n');
-	json_decref(root);
-	return EXIT_GOOD;
+	return print_json(json_pack("{s:s s:i s:s s:o}", "format",
+				    "pathprof-check", "version", 1, "verdict",
+				    c->figures[0].worse ? "worse" : "good",
+				    "figures", list), JSON_INDENT(1));
 }
 
 static int check(struct check *c, char **paths, bool json, bool all)
@@ -253,7 +252,7 @@ static int check(struct check *c, char **paths, bool json, bool all)
 	qsort(c->figures, c->n, sizeof(*c->figures), by_change);
 	if (!json)
 		print_text(c, all);
-	else if (print_json(c))
+	else if (figures_json(c))
 		return EXIT_CANNOT_TELL;
 	return c->figures[0].worse ? EXIT_FAILED : EXIT_GOOD;
 }

@@ -16,7 +16,7 @@
 
 /* Packets of one kind, of both profiles. */
 struct row {
-	char words[80];
+	char words[RENDER_WORDS];
 	struct path_value sum[2];
 	double share[2], mean[2];
 	double share_by, mean_by;	/* half widths of the 95 % intervals */
@@ -50,7 +50,7 @@ static struct row *row_of(struct table *t, const char *words)
 static int add(struct table *t, const struct profile *p, int which)
 {
 	struct row *row;
-	char words[80];
+	char words[RENDER_WORDS];
 	size_t i;
 
 	for (i = 0; i < p->npaths; i++) {
@@ -97,7 +97,7 @@ static bool differs(double a, double b, double by)
 static void print_rows(const struct table *t, size_t limit)
 {
 	const struct row *r;
-	char a[8], b[8];
+	char a[8], b[8], what[23];
 	size_t i;
 
 	printf("  PKT%%   NEW%%      +-   NS/PKT     NEW   CHANGE%%      +-  "
@@ -116,14 +116,14 @@ static void print_rows(const struct table *t, size_t limit)
 			       100 * r->mean_by / r->mean[0]);
 		else
 			printf("%17s", "");
-		printf("  %.22s\n", r->words);
+		printf("  %s\n", printable(r->words, what, sizeof(what)));
 	}
 	printf("*: outside the 95 %% interval (+-).  Costliest change first.\n");
 }
 
-static int print_json(const struct table *t)
+static int rows_json(const struct table *t)
 {
-	json_t *list = json_array(), *root;
+	json_t *list = json_array();
 	const struct row *r;
 	size_t i;
 
@@ -140,13 +140,9 @@ static int print_json(const struct table *t)
 			"share_interval", r->share_by,
 			"mean_interval", r->mean_by));
 	}
-	root = json_pack("{s:s s:i s:o}", "format", "pathprof-diff",
-			 "version", 1, "rows", list);
-	if (!root || json_dumpf(root, stdout, JSON_INDENT(1)))
-		return EXIT_FAILED;
-	putchar('\n');
-	json_decref(root);
-	return EXIT_GOOD;
+	return print_json(json_pack("{s:s s:i s:o}", "format",
+				    "pathprof-diff", "version", 1, "rows",
+				    list), JSON_INDENT(1));
 }
 
 static int compare(const struct profile *p, bool json, size_t limit)
@@ -165,7 +161,7 @@ static int compare(const struct profile *p, bool json, size_t limit)
 	if (t.n)
 		qsort(t.rows, t.n, sizeof(*t.rows), by_weight);
 	if (json)
-		rc = print_json(&t);
+		rc = rows_json(&t);
 	else
 		print_rows(&t, limit);
 	free(t.rows);

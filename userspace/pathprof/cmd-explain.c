@@ -73,20 +73,16 @@ static json_t *branch_json(const struct branch *b)
 			 b->title, "ways", ways, "facts", facts);
 }
 
-static int print_json(const struct branch *b, size_t n)
+static int print_branches(const struct branch *b, size_t n)
 {
-	json_t *list = json_array(), *root;
+	json_t *list = json_array();
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		json_array_append_new(list, branch_json(&b[i]));
-	root = json_pack("{s:s s:i s:o}", "format", "pathprof-explain",
-			 "version", 1, "branches", list);
-	if (!root || json_dumpf(root, stdout, JSON_INDENT(1)))
-		return EXIT_FAILED;
-	putchar('\n');
-	json_decref(root);
-	return EXIT_GOOD;
+	return print_json(json_pack("{s:s s:i s:o}", "format",
+				    "pathprof-explain", "version", 1,
+				    "branches", list), JSON_INDENT(1));
 }
 
 int cmd_explain(const struct command *self, int argc, char **argv)
@@ -118,7 +114,7 @@ int cmd_explain(const struct command *self, int argc, char **argv)
 		complain("explain: out of memory");
 		rc = EXIT_FAILED;
 	} else if (json) {
-		rc = print_json(branches, n);
+		rc = print_branches(branches, n);
 	} else {
 		render__head(stdout, &p, &p);
 		if (!n)

@@ -40,7 +40,7 @@ static const char *stage_name(const struct profile *p,
 
 static void export_csv(const struct profile *p)
 {
-	char words[96], stage[32];
+	char words[RENDER_WORDS], stage[32];
 	const struct path_value *v;
 	size_t i, j;
 
@@ -65,7 +65,7 @@ static void export_csv(const struct profile *p)
 /* One line per path and stage, as flamegraph.pl and speedscope read it. */
 static void export_folded(const struct profile *p)
 {
-	char words[96], stage[32];
+	char words[RENDER_WORDS], stage[32];
 	size_t i, j;
 
 	for (i = 0; i < p->npaths; i++)
@@ -95,7 +95,7 @@ static void family(const char *name, const char *type, const char *unit,
 static void metric(const struct profile *p, const char *name, size_t i,
 		   const char *quantile, double value)
 {
-	char words[96];
+	char words[RENDER_WORDS];
 
 	printf("pathprof_%s%s{path=\"%zu\",kind=\"%s\",direction=\"%s\","
 	       "end=\"%s\"%s%s%s} %.17g\n", name, quantile ? "" : "_total", i,
@@ -135,12 +135,11 @@ static void export_openmetrics(const struct profile *p)
 /* The mean packet of each path as slices of a track (trace event format). */
 static int export_perfetto(const struct profile *p)
 {
-	json_t *events = json_array(), *root;
-	char words[96], stage[32];
+	json_t *events = json_array();
+	char words[RENDER_WORDS], stage[32];
 	const struct path_value *v;
 	double at, ns;
 	size_t i, j;
-	int rc;
 
 	for (i = 0; i < p->npaths; i++) {
 		v = &p->paths[i].sum;
@@ -160,14 +159,8 @@ static int export_perfetto(const struct profile *p)
 			at += ns;
 		}
 	}
-	root = json_pack("{s:s s:o}", "displayTimeUnit", "ns", "traceEvents",
-			 events);
-	if (!root)
-		return EXIT_FAILED;
-	rc = json_dumpf(root, stdout, JSON_COMPACT);
-	putchar('\n');
-	json_decref(root);
-	return rc ? EXIT_FAILED : EXIT_GOOD;
+	return print_json(json_pack("{s:s s:o}", "displayTimeUnit", "ns",
+				    "traceEvents", events), JSON_COMPACT);
 }
 
 static const char *const formats[] = {
@@ -178,7 +171,7 @@ static int export(const struct profile *p, const char *format)
 {
 	switch (format[0]) {
 	case 'j':
-		return profile__print(p) ? EXIT_FAILED : EXIT_GOOD;
+		return print_json(profile__to_json(p), JSON_INDENT(1));
 	case 'c':
 		export_csv(p);
 		break;

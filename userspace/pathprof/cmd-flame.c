@@ -29,6 +29,9 @@ static void put_text(const char *text)
 		case '<':
 			fputs("&lt;", stdout);
 			break;
+		case '>':	/* "]]>" may not stand in a text */
+			fputs("&gt;", stdout);
+			break;
 		case '&':
 			fputs("&amp;", stdout);
 			break;
@@ -89,7 +92,7 @@ static void flame_path(const struct profile *p,
 		       double scale, double all)
 {
 	const struct profile_stage *s;
-	char words[80], note[64];
+	char words[RENDER_WORDS], note[64];
 	size_t i;
 
 	render__words(p, path, words, sizeof(words));
@@ -137,7 +140,7 @@ static void waterfall(const struct profile *p,
 	const struct path_value *v = &path->sum;
 	double x = LEFT + LABEL, mean, w, scale;
 	const struct profile_stage *s;
-	char words[80], note[64];
+	char words[RENDER_WORDS], note[64];
 	size_t i;
 
 	render__words(p, path, words, sizeof(words));

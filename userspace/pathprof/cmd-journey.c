@@ -71,7 +71,7 @@ static struct item *choose(const struct journeys *all, const char *path,
 {
 	struct item *items = calloc(all->n + 1, sizeof(*items));
 	struct journey_sum sum;
-	char words[100];
+	char words[RENDER_WORDS];
 	size_t i;
 
 	*n = 0;
@@ -211,7 +211,7 @@ static void print_events(const struct journeys *all, const struct journey *j,
 
 static void print_journey(const struct journeys *all, const struct journey *j)
 {
-	char words[100], flow[120], name[40];
+	char words[RENDER_WORDS], flow[120], name[40];
 	struct journey_sum sum;
 
 	journey__sum(all, j, &sum);
@@ -250,14 +250,15 @@ static void print_journey(const struct journeys *all, const struct journey *j)
 static void print_list(const struct journeys *all, const struct item *items,
 		       size_t n)
 {
-	char a[8], b[8], c[8], d[8], words[100], row[200];
+	char a[8], b[8], c[8], d[8], words[RENDER_WORDS];
+	char row[200], line[80], release[25];
 	const struct journey *j;
 	struct journey_sum sum;
 	size_t i;
 
-	printf("pathprof  Linux %.24s  %zu packets, %llu events, %llu events "
-	       "lost\n\n", printable(all->profile.release, words,
-				     sizeof(words)), all->n,
+	printf("pathprof  Linux %s  %zu packets, %llu events, %llu events "
+	       "lost\n\n", printable(all->profile.release, release,
+				     sizeof(release)), all->n,
 	       (unsigned long long)all->nevents,
 	       (unsigned long long)all->lost);
 	printf("  PACKET   START s  TOTAL   WORK   WAIT  BYTES   PORTS       "
@@ -271,7 +272,7 @@ static void print_list(const struct journeys *all, const struct item *items,
 			 human(sum.total_ns, a), human(sum.work_ns, b),
 			 human(sum.wait_ns, c), human(j->bytes, d),
 			 j->source_port, j->destination_port, words);
-		printf("%.79s\n", row);
+		printf("%s\n", printable(row, line, sizeof(line)));
 	}
 }
 
@@ -290,7 +291,7 @@ static json_t *summary_json(const struct journeys *all,
 			    const struct journey *j)
 {
 	struct journey_sum sum;
-	char words[100];
+	char words[RENDER_WORDS];
 
 	journey__sum(all, j, &sum);
 	path_words(all, j, &sum, words, sizeof(words));
@@ -350,24 +351,20 @@ static json_t *journey_json(const struct journeys *all,
 	return o;
 }
 
-static int print_json(const struct journeys *all, const struct item *items,
+static int items_json(const struct journeys *all, const struct item *items,
 		      size_t n, bool list)
 {
-	json_t *packets = json_array(), *root;
+	json_t *packets = json_array();
 	size_t i;
-	int rc;
 
 	for (i = 0; i < n; i++)
 		json_array_append_new(packets, list ?
 				      summary_json(all, items[i].j) :
 				      journey_json(all, items[i].j));
-	root = json_pack("{s:s s:i s:I s:o}", "format", "pathprof-journey",
-			 "version", 1, "lost", (json_int_t)all->lost,
-			 "packets", packets);
-	rc = !root || json_dumpf(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
-	return rc ? EXIT_FAILED : EXIT_GOOD;
+	return print_json(json_pack("{s:s s:i s:I s:o}", "format",
+				    "pathprof-journey", "version", 1, "lost",
+				    (json_int_t)all->lost, "packets", packets),
+			  JSON_INDENT(1));
 }
 
 /* One of those chosen, in front: the number's, the slowest, the median. */
@@ -415,7 +412,7 @@ static int show(const struct journeys *all, const struct wish *wish)
 			 wish->path ? " of path " : "",
 			 wish->path ? wish->path : "");
 	else if (wish->json)
-		rc = print_json(all, items, list ? n : 1, list);
+		rc = items_json(all, items, list ? n : 1, list);
 	else if (list)
 		print_list(all, items, n);
 	else

@@ -3,6 +3,7 @@
  * pathprof list: the stages in their order, and whether this kernel has
  * them.  Loads nothing; works unprivileged.
  */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,7 @@ int cmd_list(const struct command *self, int argc, char **argv)
 		return rc;
 	}
 	if (json)
-		rc = profile__print(&p);
+		rc = print_json(profile__to_json(&p), JSON_INDENT(1));
 	else
 		print_table(&p);
 	profile__free(&p);

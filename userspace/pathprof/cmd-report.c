@@ -3,6 +3,7 @@
  * pathprof report: show a profile file.  Works on any machine, without
  * privileges.
  */
+#include <jansson.h>
 #include <stdio.h>
 #include "pathprof-tool.h"
 #include "render.h"
@@ -42,13 +43,13 @@ int cmd_report(const struct command *self, int argc, char **argv)
 	view.detail = detail;
 	rc = 0;
 	if (json) {
-		rc = profile__print(&p);
+		rc = print_json(profile__to_json(&p), JSON_INDENT(1));
 	} else {
-		char clean[256];
+		char command[71];
 
 		if (p.command)
-			printf("Command: %.70s\n",
-			       printable(p.command, clean, sizeof(clean)));
+			printf("Command: %s\n", printable(p.command, command,
+							   sizeof(command)));
 		render__text(stdout, &p, &p, &view);
 	}
 	profile__free(&p);

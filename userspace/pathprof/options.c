@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,10 @@
 #include <string.h>
 #include "pathprof-tool.h"
 
-/* Bytes of the UTF-8 character at s; 0 if it is none, or a C1 control. */
+/*
+ * Bytes of the UTF-8 character at s; 0 if it is none, a C1 control, or one of
+ * the two that XML has not.
+ */
 static size_t utf8_length(const unsigned char *s)
 {
 	size_t n = s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : s[0] >= 0xe0 ? 3 :
@@ -23,7 +27,10 @@ static size_t utf8_length(const unsigned char *s)
 	for (i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	return n;
+	/* Another form of a shorter character. */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90))
+		return 0;
+	return s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe ? 0 : n;
 }
 
 const char *printable(const char *text, char *out, size_t size)
@@ -31,8 +38,10 @@ const char *printable(const char *text, char *out, size_t size)
 	const unsigned char *s = (const unsigned char *)text;
 	size_t at = 0, n;
 
-	while (*s && at + 5 < size) {
+	while (*s) {
 		n = *s < 0x80 ? 1 : utf8_length(s);
+		if (at + (n ? n : 1) >= size)
+			break;
 		if (!n || *s < ' ' || *s == 0x7f) {
 			out[at++] = '?';
 			s++;
@@ -55,6 +64,32 @@ void complain(const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "pathprof: %s\n",
 		printable(text, clean, sizeof(clean)));
+}
+
+/* JSON escapes other control characters; but DEL may stand as it is. */
+static int put_json(const char *text, size_t n, void *unused)
+{
+	(void)unused;
+	for (; n--; text++)
+		if (*text == 0x7f)
+			fputs("\\u007f", stdout);
+		else
+			putchar(*text);
+	return 0;
+}
+
+int print_json(json_t *root, size_t flags)
+{
+	int rc = root ? json_dump_callback(root, put_json, NULL, flags |
+					   JSON_ENSURE_ASCII) : -1;
+
+	json_decref(root);
+	if (rc) {
+		complain("out of memory");
+		return EXIT_FAILED;
+	}
+	putchar('\n');
+	return EXIT_GOOD;
 }
 
 int finish_stdout(int status)

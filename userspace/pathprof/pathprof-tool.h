@@ -71,8 +71,16 @@ const char *nearest(const char *word, const char *const *words, size_t n);
 /* One line on stderr, control characters made visible. */
 void complain(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
-/* text with control characters as '?', into out. */
+/*
+ * text with control characters as '?', into out: whole characters only, so
+ * that a small size cuts it for a column.
+ */
 const char *printable(const char *text, char *out, size_t size);
+/*
+ * Print JSON and a newline, without a byte that a terminal could obey; takes
+ * root over.  An exit status, with a message if there was no memory for it.
+ */
+int print_json(struct json_t *root, size_t flags);
 /* Flush stdout; EXIT_FAILED with a message if it could not be written. */
 int finish_stdout(int status);
 

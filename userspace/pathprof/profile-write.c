@@ -236,19 +236,6 @@ json_t *profile__to_json(const struct profile *p)
 		"load", load_json(p));
 }
 
-int profile__print(const struct profile *p)
-{
-	json_t *root = profile__to_json(p);
-	int rc;
-
-	if (!root)
-		return -ENOMEM;
-	rc = json_dumpf(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
-	return rc ? -EIO : 0;
-}
-
 static int temp_name(const char *path, char *temp, size_t size)
 {
 	if (snprintf(temp, size, "%s.XXXXXX", path) >= (int)size)

@@ -148,9 +148,7 @@ int profile__read(struct profile *p, const char *path, char *err, size_t len);
 /* The same for a view: without pathprof's own cost, unless raw. */
 int profile__view(struct profile *p, const char *path, bool raw, char *err,
 		  size_t len);
-/* The same JSON on stdout. */
-int profile__print(const struct profile *p);
-/* The object of such a file, and back, for files that hold one. */
+/* The object of such a file, and back. */
 struct json_t *profile__to_json(const struct profile *p);
 int profile__from_json(struct profile *p, const struct json_t *root, char *err,
 		       size_t len);

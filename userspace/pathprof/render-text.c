@@ -152,7 +152,8 @@ void render__row(const struct profile *p, const struct profile_totals *t,
 		 char *out, size_t size)
 {
 	const struct path_value *v = &path->sum;
-	char a[8], b[8], c[8], d[8], words[80], quantiles[24] = "";
+	char a[8], b[8], c[8], d[8], words[RENDER_WORDS], quantiles[24] = "";
+	char line[256];
 	double n = v->packets ? v->packets : 1;
 
 	render__words(p, path, words, sizeof(words));
@@ -160,7 +161,7 @@ void render__row(const struct profile *p, const struct profile_totals *t,
 		snprintf(quantiles, sizeof(quantiles), " %7s %7s",
 			 human(path__quantile(v, 0.5), a),
 			 human(path__quantile(v, 0.99), b));
-	snprintf(out, size, "%5.1f  %5.1f %8s %7.1f %6s %7s %8s%s  %s",
+	snprintf(line, sizeof(line), "%5.1f  %5.1f %8s %7.1f %6s %7s %8s%s  %s",
 		 t->work_ns ? 100.0 * v->work_ns / t->work_ns : 0,
 		 t->packets ? 100.0 * v->packets / t->packets : 0,
 		 human(v->packets, a), v->segments / n, human(v->bytes, b),
@@ -168,8 +169,7 @@ void render__row(const struct profile *p, const struct profile_totals *t,
 		 words);
 	if (width < WIDE)
 		width = WIDTH;
-	if (size > width)
-		out[width] = 0;
+	printable(line, out, size > width ? width + 1 : size);
 }
 
 /* A line of words that wraps at WIDTH. */
@@ -307,7 +307,7 @@ void render__head(FILE *f, const struct profile *p,
 		  const struct profile *total)
 {
 	double seconds = p->duration_ns / 1e9, open = p->open_ns / 1e9;
-	char a[8], clean[96], filter[80] = "", how[40];
+	char a[8], addr[56], filter[80] = "", how[40], release[25], only[74];
 	struct profile_totals t, all;
 	size_t at = 0;
 
@@ -317,17 +317,17 @@ void render__head(FILE *f, const struct profile *p,
 		at = snprintf(filter, sizeof(filter), "  port %u", p->port);
 	if (*p->addr)
 		snprintf(filter + at, sizeof(filter) - at, "  addr %s",
-			 printable(p->addr, clean, sizeof(clean)));
+			 printable(p->addr, addr, sizeof(addr)));
 	if (p->budget_ppm)
 		snprintf(how, sizeof(how), "windows, open %.2f", open);
 	else
 		snprintf(how, sizeof(how), "1 in %u packets", p->sample);
-	fprintf(f, "pathprof  Linux %.24s  %s%s  %.1f s  %s sampled/s\n",
-		printable(p->release, clean, sizeof(clean)), how, filter,
+	fprintf(f, "pathprof  Linux %s  %s%s  %.1f s  %s sampled/s\n",
+		printable(p->release, release, sizeof(release)), how, filter,
 		seconds, human(open > 0 ? t.packets / open : 0, a));
 	if (*p->filter)
-		fprintf(f, "Only: %.73s\n",
-			printable(p->filter, clean, sizeof(clean)));
+		fprintf(f, "Only: %s\n",
+			printable(p->filter, only, sizeof(only)));
 	fprintf(f, "Account: %llu sampled = %llu done + %llu dropped + "
 		"%llu lost + %llu in flight",
 		(unsigned long long)total->counters[CN_SAMPLED],

@@ -30,7 +30,8 @@ size_t *render__order(const struct profile *p, enum sort_column column);
 void render__row(const struct profile *p, const struct profile_totals *t,
 		 const struct profile_path *path, unsigned int width,
 		 char *out, size_t size);
-/* Words such as "rx fast data". */
+/* Words such as "rx fast data"; RENDER_WORDS bytes hold all there may be. */
+#define RENDER_WORDS	112
 void render__words(const struct profile *p, const struct profile_path *path,
 		   char *out, size_t size);
 /* The head of a frame; total is the account since the start. */
