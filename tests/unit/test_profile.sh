@@ -116,7 +116,7 @@ never_negative() {
 import json, sys
 p = json.load(open(sys.argv[1]))
 for path in p["paths"]:
-    path["stage_probe_ns"] = [1 << 62] * len(path["stages"])
+    path["stage_probe_ns"] = [1 << 50] * len(path["stages"])
 print(json.dumps(p))
 END
 	"$PP" export more.json >zero.json && python3 -IS -c '
@@ -152,6 +152,30 @@ assert len(one["paths"]) == len(two["paths"]) > 5
 for a, b in zip(counts(one), counts(two), strict=True):
     assert [2 * n for n in a] == b, (a, b)
 END
+}
+
+# A sum past 63 bits is refused, be it one file's or that of several.
+overflown() {
+	local big=9000000000000000000
+	# Of two paths; of one, which may be; of two files.
+	sed -E "s/(\"packets\": )[0-9]+/\1$big/" "$KEPT" >much.json
+	sed -E "0,/(\"packets\": )[0-9]+/s//\1$big/" "$KEPT" >most.json
+	refuses much.json 'adds up to more than can be counted' &&
+		"$PP" report -d most.json >/dev/null &&
+		! "$PP" merge -o none.json most.json most.json 2>err &&
+		[ "$(wc -l <err)" -eq 1 ] &&
+		grep -q 'most.json the sum is more than a profile' err &&
+		[ ! -e none.json ]
+}
+
+path_twice() {
+	python3 -IS - "$KEPT" >twice.json <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))
+p["paths"].append(p["paths"][0])
+print(json.dumps(p))
+END
+	refuses twice.json '"paths" has one path twice'
 }
 
 # Packets of another --sample weigh something else.
@@ -282,7 +306,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..32"
+echo "1..34"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -314,6 +338,8 @@ check "a probe cost that is no number" damaged \
 	's/"head_ns": 92/"head_ns": -92/' '"head_ns" is out'
 check "profiles add up" merged
 check "not if packets weigh differently" merge_refused
+check "not past what can be counted" overflown
+check "a path twice" path_twice
 check "a difference to itself is none" diffed
 check "exports have the same sums" exported
 check "times of stages are kept, add up and have quantiles" timed

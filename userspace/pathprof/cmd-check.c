@@ -151,7 +151,7 @@ static const char *unusable(const struct profile *p)
 		return "of a command that failed";
 	if (t.packets < ENOUGH)
 		return "too few packets";
-	if (t.lost * 100 > t.packets)
+	if (t.lost > t.packets / 100)
 		return "of a recording that lost more than 1 % of its packets";
 	return NULL;
 }

@@ -18,7 +18,7 @@ static void print_way(const struct branch *b, int way, double all)
 
 	printf("  %-10s %5s pkt %5.1f %% +-%-4.1f %6s ns each "
 	       "(p50 %s, p99 %s)", b->ways[way], human(v->packets, packets),
-	       100 * v->packets / all,
+	       100.0 * v->packets / all,
 	       100 * share__interval(v->packets, all),
 	       human(path__mean(v), mean), human(path__quantile(v, 0.5), p50),
 	       human(path__quantile(v, 0.99), p99));

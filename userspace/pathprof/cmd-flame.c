@@ -4,6 +4,7 @@
  * of directions, kinds of packets and stages by work time, and below it the
  * stages of the mean packet of the costliest paths, one after the other.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static unsigned int colour(const char *name, bool wait)
 static void box(double x, double y, double w, const char *name, bool wait,
 		const char *note)
 {
-	size_t fits = w > 14 ? (size_t)((w - 4) / 6.6) : 0;
+	/* A damaged stage may be longer than all work: no number for int. */
+	int fits = w > 14 ? fmin((w - 4) / 6.6, 79) : 0;
 	char cut[80];
 
 	if (w < 0.2)
@@ -69,8 +71,7 @@ static void box(double x, double y, double w, const char *name, bool wait,
 	       "height=\"%d\" fill=\"#%06x\"/>", note, x, y, w, ROW - 1,
 	       colour(name, wait));
 	if (fits) {
-		snprintf(cut, sizeof(cut), "%.*s", (int)(fits < 79 ? fits : 79),
-			 name);
+		snprintf(cut, sizeof(cut), "%.*s", fits, name);
 		printf("<text x=\"%.1f\" y=\"%.1f\">", x + 3, y + 13);
 		put_text(cut);
 		printf("</text>");

@@ -15,6 +15,8 @@
 
 #define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
 
+#define TOO_MUCH "adds up to more than can be counted"
+
 static void get_numbers(struct reader *r, const json_t *o, const char *key,
 			void *numbers, size_t max)
 {
@@ -60,19 +62,25 @@ static void read_hook(struct reader *r, const json_t *o, struct profile *p)
 	h->missed = reader__number(r, o, "missed", INT64_MAX);
 }
 
-/* Back to what was measured: times in memory begin as such. */
-static void add_probe(const struct profile *p, struct profile_path *path)
+/*
+ * Back to what was measured: times in memory begin as such.  False if that is
+ * more than can be counted.
+ */
+static bool add_probe(const struct profile *p, struct profile_path *path)
 {
 	struct path_value *v = &path->sum;
+	__u64 *sum;
 	size_t i;
 
 	for (i = 0; i < path->key.n; i++) {
+		sum = p->stages[path->key.stages[i]].kind == KIND_WAIT ?
+		      &v->wait_ns : &v->work_ns;
+		*sum += path->probe_ns[i];
 		v->stage_ns[i] += path->probe_ns[i];
-		if (p->stages[path->key.stages[i]].kind == KIND_WAIT)
-			v->wait_ns += path->probe_ns[i];
-		else
-			v->work_ns += path->probe_ns[i];
+		if (*sum > INT64_MAX || v->stage_ns[i] > INT64_MAX)
+			return false;
 	}
+	return true;
 }
 
 static void read_path(struct reader *r, const json_t *o, struct profile *p)
@@ -83,7 +91,7 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	struct path_key *k = &path.key;
 	struct path_value *v = &path.sum;
 	json_int_t id;
-	size_t i;
+	size_t before, i;
 
 	k->dir = reader__word(r, o, "direction", 3, dir_name);
 	k->family = reader__number(r, o, "family", 6);
@@ -111,13 +119,16 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	get_numbers(r, o, "histogram", v->hist, HIST_BUCKETS);
 	if (r->version > 2)
 		get_numbers(r, o, "stage_probe_ns", path.probe_ns, k->n);
-	if (r->subtracted)
-		add_probe(p, &path);
+	if (r->subtracted && !add_probe(p, &path))
+		reader__refuse(r, TOO_MUCH, "stage_probe_ns");
 	if (r->bad)
 		return;
+	before = p->npaths;
 	to = profile__path(p, k);
 	if (!to)
 		reader__refuse(r, "does not fit into memory", "paths");
+	else if (p->npaths == before)
+		reader__refuse(r, "has one path twice", "paths");
 	else
 		*to = path;
 }
@@ -223,11 +234,13 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	o = reader__array(r, root, "hooks", PROFILE_HOOKS);
 	for (i = 0; o && i < json_array_size(o); i++)
 		read_hook(r, json_array_get(o, i), p);
-	o = reader__array(r, root, "paths", PATH_PATHS * 2);
+	o = reader__array(r, root, "paths", PROFILE_PATHS);
 	for (i = 0; o && i < json_array_size(o) && !r->bad; i++)
 		read_path(r, json_array_get(o, i), p);
 	if (!r->bad && !p->sample)
 		reader__refuse(r, "is 0", "sample");
+	if (!r->bad && !profile__fits(p))
+		reader__refuse(r, TOO_MUCH, "paths or account");
 }
 
 /* Is it ours at all, and of a version we know? */

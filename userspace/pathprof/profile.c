@@ -325,6 +325,54 @@ int profile__diff(const struct profile *new, const struct profile *old,
 	return 0;
 }
 
+/* Both are at most INT64_MAX before. */
+static bool count(uint64_t *sum, uint64_t n)
+{
+	*sum += n;
+	return n <= INT64_MAX && *sum <= INT64_MAX;
+}
+
+static bool count_list(uint64_t *sum, const void *list, size_t n)
+{
+	const uint64_t *from = list;
+
+	while (n--)
+		if (!count(sum, *from++))
+			return false;
+	return true;
+}
+
+static bool path_fits(const struct profile_path *path, uint64_t *sums)
+{
+	const struct path_value *v = &path->sum;
+
+	return count(&sums[0], v->packets) && count(&sums[1], v->segments) &&
+	       count(&sums[2], v->bytes) && count(&sums[3], v->work_ns) &&
+	       count(&sums[4], v->wait_ns) &&
+	       count_list(&sums[5], v->stage_ns, PATH_STAGES) &&
+	       count_list(&sums[6], v->hist, HIST_BUCKETS) &&
+	       count_list(&sums[7], path->probe_ns, PATH_STAGES);
+}
+
+bool profile__fits(const struct profile *p)
+{
+	uint64_t sums[8] = {}, account = 0, skipped = 0, load = 0;
+	size_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (!path_fits(&p->paths[i], sums))
+			return false;
+	for (i = 0; i < p->nhooks; i++)
+		if (!count(&skipped, p->hooks[i].missed))
+			return false;
+	return p->npaths <= PROFILE_PATHS && count(&account, p->in_flight) &&
+	       count_list(&account, p->ends, PATHPROF_END_MAX) &&
+	       count_list(&account, p->counters + CN_SAMPLED + 1,
+			  PATHPROF_COUNTER_MAX - CN_SAMPLED - 1) &&
+	       p->counters[CN_SAMPLED] <= INT64_MAX &&
+	       count(&load, p->load_ns) && p->load_packets <= INT64_MAX;
+}
+
 static void add(uint64_t *to, const uint64_t *from, size_t n)
 {
 	while (n--)
@@ -403,5 +451,5 @@ int profile__merge(struct profile *to, const struct profile *from)
 			if (!strcmp(to->hooks[i].name, from->hooks[j].name) &&
 			    !strcmp(to->hooks[i].type, from->hooks[j].type))
 				to->hooks[i].missed += from->hooks[j].missed;
-	return 0;
+	return profile__fits(to) ? 0 : -EOVERFLOW;
 }

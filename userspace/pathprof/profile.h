@@ -15,6 +15,7 @@
 
 #define PROFILE_FORMAT	"pathprof-profile"
 #define PROFILE_VERSION	3
+#define PROFILE_PATHS	(PATH_PATHS * 2)	/* merged ones may have more */
 #define PROFILE_HOOKS	80
 #define PROFILE_REASONS	192	/* enum skb_drop_reason grows slowly */
 
@@ -133,8 +134,13 @@ int profile__diff(const struct profile *new, const struct profile *old,
 		  struct profile *out);
 
 /*
+ * Can all its sums be counted (63 bits, as a file's numbers)?  So views need not
+ * ask.  False, too, of more paths than a file may have.
+ */
+bool profile__fits(const struct profile *p);
+/*
  * Add a profile to another.  -EINVAL: recorded with another sample, so that
- * packets do not weigh the same.
+ * packets do not weigh the same; -EOVERFLOW: the sum does not fit.
  */
 int profile__merge(struct profile *to, const struct profile *from);
 

@@ -206,7 +206,8 @@ static void print_detail(FILE *f, const struct profile *p,
 	double n = v->packets ? v->packets : 1;
 	const struct profile_stage *s;
 	char a[8], b[8], clean[64];
-	size_t i, high = 0, top = 1;
+	size_t i, top = 1;
+	double high;
 
 	for (i = 0; i < path->key.n; i++) {
 		s = &p->stages[path->key.stages[i] & 63];
@@ -228,7 +229,7 @@ static void print_detail(FILE *f, const struct profile *p,
 			continue;
 		fprintf(f, "       %6s.. ns %8s  ", human(i ? 1ULL << i : 0, a),
 			human(v->hist[i], b));
-		for (high = 0; high * top < v->hist[i] * 30; high++)
+		for (high = 0; high * top < v->hist[i] * 30.0; high++)
 			fputc('#', f);
 		fputc('\n', f);
 	}
