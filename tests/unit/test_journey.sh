@@ -166,6 +166,15 @@ END
 		grep -q ' 3 events lost$' text
 }
 
+# A line that is long is not read to its end.
+too_large() {
+	refuses <(
+		head -n 1 "$KEPT"
+		printf '{"packet":1,"source":"'
+		head -c 80M /dev/zero | tr '\0' x
+	) '"packet" is too large.*\(line 2\)'
+}
+
 # Cut short anywhere: never a crash, always refused.
 truncated() {
 	local size i status
@@ -205,7 +214,7 @@ flipped() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..30"
+echo "1..32"
 check "events add up to the profile" adds_up
 check "every packet's times add up" every_packet
 check "the slowest, and those of a path" chosen
@@ -224,6 +233,9 @@ check "a damaged profile" damaged '1s/"sample":1/"sample":0/' '"sample" is 0'
 check "a packet too few" damaged '$d' 'fewer packets'
 # shellcheck disable=SC2016 # $ is sed's
 check "a packet too many" damaged '$p' 'more packets'
+check "a long line" too_large
+check "a number twice" damaged '3s/"packet":2/"packet":1/' \
+	'two packets have one number'
 check "an unknown stage" damaged '3s/"stage":[0-9]+/"stage":63/' \
 	'"stage" names no stage of this file \(line 3\)'
 check "a negative time" damaged '3s/"ns":0/"ns":-1/' '"ns" is out of range'

@@ -178,6 +178,13 @@ END
 	refuses twice.json '"paths" has one path twice'
 }
 
+# What is long, or takes a hundred times its size in memory, is not read to its end.
+too_large() {
+	refuses <(printf '"' && head -c 80M /dev/zero | tr '\0' x) 'too large' &&
+		refuses <(printf '[{}' && yes ',{}' | head -n 3M && echo ']') \
+			'too large'
+}
+
 # Packets of another --sample weigh something else.
 merge_refused() {
 	sed 's/"sample": 1,/"sample": 2,/' "$KEPT" >half.json
@@ -339,6 +346,7 @@ check "a probe cost that is no number" damaged \
 check "profiles add up" merged
 check "not if packets weigh differently" merge_refused
 check "not past what can be counted" overflown
+check "more than memory should take" too_large
 check "a path twice" path_twice
 check "a difference to itself is none" diffed
 check "exports have the same sums" exported

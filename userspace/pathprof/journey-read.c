@@ -134,24 +134,28 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
+static bool another_line(FILE *f)
+{
+	int c = getc(f);
+
+	return c != EOF && ungetc(c, f) != EOF;
+}
+
 static int read_lines(struct journeys *all, FILE *f, char *err, size_t len)
 {
 	struct reader r = { .err = err, .len = len };
-	size_t room = 0, have = 0, want, at;
-	char *line = NULL;
-	ssize_t length;
+	size_t have = 0, want, at;
 	json_t *o;
-	int rc;
+	int rc, wrong;
 
-	length = getline(&line, &room, f);
-	o = length > 0 ? json_loadb(line, length, JSON_REJECT_DUPLICATES,
-				    NULL) : NULL;
+	o = reader__json(f, true, &wrong);
 	rc = o ? read_head(all, o, err, len) :
-	     refuse(err, len, "not an events file, or cut short");
+	     refuse(err, len, wrong < 0 ? READER_TOO_LARGE :
+		    "not an events file, or cut short");
 	json_decref(o);
 	want = rc ? 0 : all->n;
 	all->n = 0;
-	while (!rc && (length = getline(&line, &room, f)) > 0) {
+	while (!rc && another_line(f)) {
 		at = all->n;
 		if (at == want)
 			rc = refuse(err, len, "damaged: more packets than its "
@@ -170,12 +174,12 @@ static int read_lines(struct journeys *all, FILE *f, char *err, size_t len)
 		if (rc)
 			break;
 		memset(&all->list[at], 0, sizeof(all->list[at]));
-		o = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+		o = reader__json(f, true, &wrong);
 		if (o)
 			read_packet(&r, o, &all->profile, &all->list[at]);
 		else
-			reader__refuse(&r, "is not JSON, or cut short",
-				       "packet");
+			reader__refuse(&r, wrong < 0 ? "is " READER_TOO_LARGE :
+				       "is not JSON, or cut short", "packet");
 		json_decref(o);
 		all->n++;
 		if (r.bad) {
@@ -185,10 +189,15 @@ static int read_lines(struct journeys *all, FILE *f, char *err, size_t len)
 			rc = -EINVAL;
 		}
 	}
-	free(line);
 	if (!rc && all->n < want)
 		rc = refuse(err, len, "cut short: fewer packets than its "
 			    "first line says");
+	if (!rc && all->n)
+		qsort(all->list, all->n, sizeof(*all->list), by_number);
+	for (at = 1; !rc && at < all->n; at++)
+		if (all->list[at].number == all->list[at - 1].number)
+			rc = refuse(err, len, "damaged: two packets have one "
+				    "number");
 	return rc;
 }
 
@@ -213,8 +222,6 @@ int journeys__read(struct journeys *all, const char *path, char *err,
 		journeys__free(all);
 		return rc;
 	}
-	if (all->n)
-		qsort(all->list, all->n, sizeof(*all->list), by_number);
 	return 0;
 }
 

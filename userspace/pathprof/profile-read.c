@@ -13,8 +13,6 @@
 #include "profile.h"
 #include "reader.h"
 
-#define FILE_LIMIT (64 << 20)	/* bytes; a full path table takes about 4 M */
-
 #define TOO_MUCH "adds up to more than can be counted"
 
 static void get_numbers(struct reader *r, const json_t *o, const char *key,
@@ -273,26 +271,25 @@ static int check_format(const json_t *root, char *err, size_t len)
 
 static json_t *load(const char *path, char *err, size_t len)
 {
-	json_error_t error;
 	json_t *root = NULL;
 	struct stat st;
 	FILE *f;
+	int at;
 
 	f = fopen(path, "re");
 	if (!f || fstat(fileno(f), &st)) {
 		snprintf(err, len, "%s", strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		snprintf(err, len, "it is a directory");
-	} else if (st.st_size > FILE_LIMIT) {
-		snprintf(err, len, "too large for a profile (more than %d MB)",
-			 FILE_LIMIT >> 20);
 	} else {
-		root = json_loadf(f, JSON_REJECT_DUPLICATES, &error);
-		if (!root && error.line < 0)
+		root = reader__json(f, false, &at);
+		if (!root && at < 0)
+			snprintf(err, len, READER_TOO_LARGE);
+		else if (!root && !at)
 			snprintf(err, len, "empty or unreadable");
 		else if (!root)
 			snprintf(err, len, "not JSON, or cut short (line %d)",
-				 error.line);
+				 at);
 	}
 	if (f)
 		fclose(f);

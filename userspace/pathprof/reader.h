@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct reader {
 	char *err;
@@ -17,6 +18,14 @@ struct reader {
 	bool bad;
 };
 
+#define READER_TOO_LARGE	"too large: more than 64 MB, or a million values"
+
+/*
+ * The JSON that is left of a file, or its next line only.  NULL: it is none; at
+ * is the line in it where that shows, 0 if there is nothing, -1 if it is too
+ * large, or memory too small.
+ */
+json_t *reader__json(FILE *f, bool line, int *at);
 void reader__refuse(struct reader *r, const char *what, const char *where);
 uint64_t reader__number(struct reader *r, const json_t *o, const char *key,
 			uint64_t max);
