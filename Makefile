@@ -75,6 +75,18 @@ build/tests/stopwatch.bpf.o: tests/stopwatch/stopwatch.bpf.c bpf/vmlinux.h
 	@$(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 		-Ibpf -c -o $@ $<
 
+# All of pathprof in one program with the fuzzer, whose main() it is.
+SANITIZE := -O2 -fno-omit-frame-pointer -fno-sanitize-recover=all \
+	-fsanitize=address,undefined,float-cast-overflow
+
+fuzz: build/tests/fuzz		## build the fuzzer of what pathprof reads
+
+build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.[ch] bpf/*) | pathprof
+	@mkdir -p $(@D)
+	@$(CC) -D_GNU_SOURCE $(CFLAGS) $(SANITIZE) -Dmain=pathprof_main \
+		-DVERSION='"fuzz"' -Ibpf -Ibuild/bpf -o $@ $(filter %.c,$(filter-out bpf/%,$^)) \
+		-lbpf -ljansson -lncursesw -lm -pthread
+
 docs: tools			## build the manual pages
 	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
 
@@ -181,7 +193,7 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
-	docs tools demo check check-all check-debug check-packetdrill check-unit \
+	fuzz docs tools demo check check-all check-debug check-packetdrill check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
 	undkms install uninstall clean help
