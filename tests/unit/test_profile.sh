@@ -192,6 +192,39 @@ merge_refused() {
 	[ $? -eq 1 ] && grep -q 'another --sample' stderr && [ ! -e none.json ]
 }
 
+# other_filter PLACE: a profile that was recorded with another filter there.
+other_filter() {
+	sed -E "$1" "$KEPT" >filter.json
+	! cmp -s filter.json "$KEPT"
+}
+
+# The sum would be of neither; check cannot tell; diff says so and goes on.
+filters_differ() {
+	local edit
+	for edit in 's/("port": )5201/\180/' 's/("addr": ")/\110.0.0.0\/8/' \
+		's/^  "addr": ""/&,\n  "filter": "dev eth0"/'; do
+		other_filter "$edit" || return
+		! "$PP" merge -o none.json "$KEPT" filter.json 2>err &&
+			[ "$(wc -l <err)" -eq 1 ] && [ ! -e none.json ] &&
+			grep -q 'another filter' err || return
+		"$PP" check "$KEPT" filter.json 2>err
+		[ $? -eq 125 ] && grep -q 'another filter' err || return
+		"$PP" diff "$KEPT" filter.json >text &&
+			grep -q '^Recorded with different filters' text &&
+			"$PP" diff --json "$KEPT" filter.json |
+			grep -q '"same_filter": false' || return
+	done
+	"$PP" diff "$KEPT" "$KEPT" >text && ! grep -q filters text
+}
+
+# Times with and without pathprof's own cost are not compared.
+costs_differ() {
+	local old=$TOP/tests/unit/test_profile/version-2.json
+	! "$PP" diff "$old" "$KEPT" 2>err >out.txt && [ ! -s out.txt ] &&
+		grep -q 'own cost is not known; --raw' err &&
+		"$PP" diff --raw "$old" "$KEPT" >out.txt
+}
+
 # With itself nothing differs; with twice the cost per packet, all does.
 diffed() {
 	"$PP" diff "$KEPT" "$KEPT" >same.txt && "$PP" diff --json "$KEPT" \
@@ -313,7 +346,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..34"
+echo "1..36"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -349,6 +382,8 @@ check "not past what can be counted" overflown
 check "more than memory should take" too_large
 check "a path twice" path_twice
 check "a difference to itself is none" diffed
+check "profiles of different filters" filters_differ
+check "profiles with and without their own cost" costs_differ
 check "exports have the same sums" exported
 check "times of stages are kept, add up and have quantiles" timed
 check "control characters and markup are not passed on" hostile

@@ -130,8 +130,7 @@ static const char *unlike(const struct profile *a, const struct profile *b)
 		return "recorded with another command";
 	if (a->sample != b->sample || !a->budget_ppm != !b->budget_ppm)
 		return "sampled in another way";
-	if (a->port != b->port || strcmp(a->addr, b->addr) ||
-	    strcmp(a->filter, b->filter))
+	if (!profile__same_filter(a, b))
 		return "recorded with another filter";
 	if (a->subtracted != b->subtracted)
 		return "of an older pathprof, whose own cost is not known; "

@@ -94,12 +94,15 @@ static bool differs(double a, double b, double by)
 	return fabs(b - a) > by;
 }
 
-static void print_rows(const struct table *t, size_t limit)
+static void print_rows(const struct table *t, size_t limit, bool same_filter)
 {
 	const struct row *r;
 	char a[8], b[8], what[23];
 	size_t i;
 
+	if (!same_filter)
+		printf("Recorded with different filters: a share is of what "
+		       "each chose.\n");
 	printf("  PKT%%   NEW%%      +-   NS/PKT     NEW   CHANGE%%      +-  "
 	       "WHAT\n");
 	for (i = 0; i < t->n && (!limit || i < limit); i++) {
@@ -121,7 +124,7 @@ static void print_rows(const struct table *t, size_t limit)
 	printf("*: outside the 95 %% interval (+-).  Costliest change first.\n");
 }
 
-static int rows_json(const struct table *t)
+static int rows_json(const struct table *t, bool same_filter)
 {
 	json_t *list = json_array();
 	const struct row *r;
@@ -140,17 +143,24 @@ static int rows_json(const struct table *t)
 			"share_interval", r->share_by,
 			"mean_interval", r->mean_by));
 	}
-	return print_json(json_pack("{s:s s:i s:o}", "format",
-				    "pathprof-diff", "version", 1, "rows",
-				    list), JSON_INDENT(1));
+	return print_json(json_pack("{s:s s:i s:b s:o}", "format",
+				    "pathprof-diff", "version", 1,
+				    "same_filter", same_filter, "rows", list),
+			  JSON_INDENT(1));
 }
 
 static int compare(const struct profile *p, bool json, size_t limit)
 {
+	bool same_filter = profile__same_filter(&p[0], &p[1]);
 	struct table t = {};
 	int rc = EXIT_GOOD;
 	size_t i;
 
+	if (p[0].subtracted != p[1].subtracted) {
+		complain("diff: one is of an older pathprof, whose own cost is "
+			 "not known; --raw compares times as measured");
+		return EXIT_FAILED;
+	}
 	if (add(&t, &p[0], 0) || add(&t, &p[1], 1)) {
 		complain("diff: out of memory");
 		free(t.rows);
@@ -161,9 +171,9 @@ static int compare(const struct profile *p, bool json, size_t limit)
 	if (t.n)
 		qsort(t.rows, t.n, sizeof(*t.rows), by_weight);
 	if (json)
-		rc = rows_json(&t);
+		rc = rows_json(&t, same_filter);
 	else
-		print_rows(&t, limit);
+		print_rows(&t, limit, same_filter);
 	free(t.rows);
 	return rc;
 }

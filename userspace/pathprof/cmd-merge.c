@@ -40,6 +40,10 @@ int cmd_merge(const struct command *self, int argc, char **argv)
 				 "another --sample than %s: a packet of one "
 				 "is not worth one of the other", argv[at],
 				 argv[at - 1]);
+		else if (rc == -EXDEV)
+			snprintf(err, sizeof(err), "%s was recorded with "
+				 "another filter than %s: the sum would be of "
+				 "neither", argv[at], argv[at - 1]);
 		else if (rc == -EOVERFLOW)
 			snprintf(err, sizeof(err), "with %s the sum is more "
 				 "than a profile can hold", argv[at]);

@@ -411,6 +411,12 @@ static uint16_t merge_reason(struct profile *to, const struct profile *from,
 	return unused ? unused : reason;
 }
 
+bool profile__same_filter(const struct profile *a, const struct profile *b)
+{
+	return a->port == b->port && !strcmp(a->addr, b->addr) &&
+	       !strcmp(a->filter, b->filter);
+}
+
 int profile__merge(struct profile *to, const struct profile *from)
 {
 	struct profile_path *path;
@@ -420,6 +426,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	if (to->sample != from->sample ||
 	    !to->budget_ppm != !from->budget_ppm)
 		return -EINVAL;
+	if (!profile__same_filter(to, from))
+		return -EXDEV;
 	for (i = 0; i < PATHPROF_STAGE_MAX; i++)
 		if (!to->stages[i].known)
 			to->stages[i] = from->stages[i];

@@ -138,9 +138,12 @@ int profile__diff(const struct profile *new, const struct profile *old,
  * ask.  False, too, of more paths than a file may have.
  */
 bool profile__fits(const struct profile *p);
+/* Recorded with the same choice of packets, sampling apart? */
+bool profile__same_filter(const struct profile *a, const struct profile *b);
 /*
  * Add a profile to another.  -EINVAL: recorded with another sample, so that
- * packets do not weigh the same; -EOVERFLOW: the sum does not fit.
+ * packets do not weigh the same; -EXDEV: with another filter, so that the sum is
+ * of neither; -EOVERFLOW: the sum does not fit.
  */
 int profile__merge(struct profile *to, const struct profile *from);
 
