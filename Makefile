@@ -76,7 +76,7 @@ build/tests/stopwatch.bpf.o: tests/stopwatch/stopwatch.bpf.c bpf/vmlinux.h
 		-Ibpf -c -o $@ $<
 
 # All of pathprof in one program with the fuzzer, whose main() it is.
-SANITIZE := -O2 -fno-omit-frame-pointer -fno-sanitize-recover=all \
+SANITIZE := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all \
 	-fsanitize=address,undefined,float-cast-overflow
 
 fuzz: build/tests/fuzz		## build the fuzzer of what pathprof reads

@@ -346,7 +346,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..36"
+echo "1..37"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter

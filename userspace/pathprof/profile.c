@@ -356,7 +356,7 @@ static bool path_fits(const struct profile_path *path, uint64_t *sums)
 
 bool profile__fits(const struct profile *p)
 {
-	uint64_t sums[8] = {}, account = 0, skipped = 0, load = 0;
+	uint64_t sums[8] = {}, account = 0, skipped = 0, load = 0, times = 0;
 	size_t i;
 
 	for (i = 0; i < p->npaths; i++)
@@ -370,6 +370,8 @@ bool profile__fits(const struct profile *p)
 	       count_list(&account, p->counters + CN_SAMPLED + 1,
 			  PATHPROF_COUNTER_MAX - CN_SAMPLED - 1) &&
 	       p->counters[CN_SAMPLED] <= INT64_MAX &&
+	       count_list(&times, p->stage_hist,
+			  PATHPROF_STAGE_MAX * HIST_BUCKETS) &&
 	       count(&load, p->load_ns) && p->load_packets <= INT64_MAX;
 }
 
