@@ -106,6 +106,7 @@ def test_the_module_of_each_kernel(place, tmp_path):
 def test_a_dead_guest_voids_its_block(place, act, reason):
     there = place(act=act)
     there.find()
+    there.tried = True
     arm = there.plan.arms[1]
     raw = there.measure(arm, 1, 0)
     assert raw == {"dead_guest": reason}
@@ -122,6 +123,7 @@ def test_a_dead_guest_voids_its_block(place, act, reason):
 def test_what_fails_is_told(place, act, kind, sentence):
     there = place(act=act)
     there.find()
+    there.tried = True
     with pytest.raises(kind, match=sentence):
         there.measure(there.plan.arms[1], 1, 0)
 
@@ -130,8 +132,7 @@ def test_a_guest_that_dies_when_set_up_ends_it(place):
     there = place(act='echo "guest: it hangs" >&2; exit 124')
     there.find()
     with pytest.raises(errors.MssabError, match="cannot be set up: guest: it"):
-        with there:
-            pass
+        there.measure(there.plan.arms[1], 1, 0)
 
 
 def test_what_is_missing_is_told_first(place, tmp_path, monkeypatch):
@@ -179,6 +180,9 @@ def test_an_experiment(place, tmp_path, monkeypatch, capsys):
     manifest = json.loads((tmp_path / "r/manifest.json").read_text())
     assert manifest["run"] == "deterministic"
     assert manifest["kernel"] == "6.1.0-x v 6.12.0-x"
+    boots = len(asked(tmp_path))
+    assert mssab(tmp_path, monkeypatch, text, "--resume") == 0
+    assert len(asked(tmp_path)) == boots + 2  # look-ups: nothing is left to do
     script = tmp_path / "scripts/guest"
     script.write_text(GUEST.replace(".0-x", ".1-x"))
     assert mssab(tmp_path, monkeypatch, text, "--resume") == 2
