@@ -58,6 +58,17 @@ spread() {
 		change new.json 'slower("copy", 1.3, "rx")' &&
 		gives 0 '0 outside' base.json other.json new.json
 }
+# Of five baselines one far off is left out, and two are not.
+outlier() {
+	change other.json 'slower("copy", 1.07, "rx")' &&
+		change new.json 'slower("copy", 1.02, "rx")' &&
+		gives 1 '^worse +rx\.at\.copy .* \+2\.00 %' base.json other.json \
+			base.json base.json base.json new.json &&
+		gives 0 '0 outside' base.json other.json base.json other.json \
+			base.json new.json &&
+		gives 0 '0 outside' base.json other.json base.json base.json \
+			new.json
+}
 json() {
 	change new.json 'slower("copy", 1.3, "rx")' || return
 	"$PP" check --json base.json new.json >j
@@ -96,7 +107,7 @@ corrected() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..17"
+echo "1..18"
 change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
@@ -106,6 +117,7 @@ check "a change within the tolerance is none" small
 check "of the unprofiled run within a quarter of it" whole_run
 check "more packets on the slow path are worse" share
 check "baselines that differ widen the bound" spread
+check "one of five does not" outlier
 check "JSON" json
 check "another command: cannot tell" command
 check "another filter: cannot tell" filtered

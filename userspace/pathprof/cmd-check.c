@@ -16,6 +16,12 @@
 #define ENOUGH	100	/* packets that a figure must rest on */
 #define SPREAD	3	/* times what baselines differ among themselves */
 /*
+ * Of so many the one farthest off is left out: one recording of some sixty finds
+ * another level of the same kernel, and would make the bound useless.  Where a
+ * kernel has two levels in earnest, both are still there.
+ */
+#define MANY	5
+/*
  * The whole of the run without pathprof repeats that much better than its parts:
  * between boots of one kernel within 0.03 %, a stage within 0.15 %.
  */
@@ -63,6 +69,31 @@ static bool asked_for(const struct check *c, const char *name)
 	       (!name[len] || name[len] == '.');
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Mean of the baselines' values, and what they differ by. */
+static double mean_of(double *values, size_t n, double *spread)
+{
+	double sum = 0;
+	size_t i;
+
+	qsort(values, n, sizeof(*values), by_value);
+	if (n >= MANY) {
+		if (values[n / 2] - values[0] > values[n - 1] - values[n / 2])
+			values++;
+		n--;
+	}
+	for (i = 0; i < n; i++)
+		sum += values[i];
+	*spread = values[n - 1] - values[0];
+	return sum / n;
+}
+
 /*
  * Compare one figure: mean and spread of the baselines, the new value.  False
  * if it rests on too little, or is not there on both sides.
@@ -70,7 +101,7 @@ static bool asked_for(const struct check *c, const char *name)
 static bool compare(const struct check *c, const struct metric *m,
 		    struct figure *f)
 {
-	double low = INFINITY, high = -INFINITY, sum = 0;
+	double values[BASES], spread;
 	const struct metric *b;
 	size_t i;
 
@@ -80,17 +111,15 @@ static bool compare(const struct check *c, const struct metric *m,
 		b = find(c->base_metrics[i], c->base_n[i], m->name);
 		if (!b || b->packets < ENOUGH)
 			return false;
-		low = fmin(low, b->value);
-		high = fmax(high, b->value);
-		sum += b->value;
+		values[i] = b->value;
 	}
 	f->name = m->name;
 	f->kind = m->kind;
 	f->bad = m->bad;
-	f->base = sum / c->nbases;
+	f->base = mean_of(values, c->nbases, &spread);
 	f->new = m->value;
 	f->change = f->new - f->base;
-	f->bound = SPREAD * (high - low);
+	f->bound = SPREAD * spread;
 	if (m->kind == METRIC_COST) {
 		if (f->base <= 0)
 			return false;
