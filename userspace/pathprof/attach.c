@@ -292,11 +292,13 @@ static void pause_ns(uint64_t ns)
 }
 
 /* Of these filters a packet is followed until they can tell. */
-static uint64_t followed(const struct session *s, const struct profile *p)
+static uint64_t followed(const struct session *s)
 {
-	return p->counters[CN_SAMPLED] +
-	       (s->config.cgroup || s->config.arm ?
-		p->counters[CN_FILTERED] : 0);
+	uint64_t counters[PATHPROF_COUNTER_MAX] = {};
+
+	sums__counts(&s->sums, counters);
+	return counters[CN_SAMPLED] +
+	       (s->config.cgroup || s->config.arm ? counters[CN_FILTERED] : 0);
 }
 
 /* Open a window, let what was chosen arrive, close it; its cost in ns. */
@@ -304,12 +306,9 @@ static uint64_t run_window(void *arg)
 {
 	struct session *s = arg;
 	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), opened;
-	struct profile *p = calloc(2, sizeof(*p));
-	uint64_t packets = 0;
+	uint64_t packets = followed(s);
 	int i;
 
-	if (p)
-		sums__counts(&s->sums, &p[0]);
 	attach_all(s);
 	opened = now_ns();
 	set_enabled(s, true);
@@ -322,11 +321,7 @@ static uint64_t run_window(void *arg)
 	if (in_flight(s) > 0)
 		run_program(s->skel->progs.cut_off);
 	s->nwindows++;
-	if (p) {
-		sums__counts(&s->sums, &p[1]);
-		packets = followed(s, &p[1]) - followed(s, &p[0]);
-	}
-	free(p);
+	packets = followed(s) - packets;
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
 	       packets * HOOKS_A_PACKET *
 	       (s->probe.event + s->probe.head + s->probe.tail);
@@ -594,7 +589,7 @@ int session__read(struct session *s, struct profile *p)
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
 	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
-	sums__counts(&s->sums, p);
+	sums__counts(&s->sums, p->counters);
 	if (s->config.stage_times)
 		sums__stages(&s->sums, p);
 	p->counters[CN_WINDOWS] = s->nwindows;

@@ -117,9 +117,9 @@ static void add_cpus(const struct bpf_map *map, uint64_t *to, size_t n)
 	free(values);
 }
 
-void sums__counts(const struct sums *s, struct profile *p)
+void sums__counts(const struct sums *s, uint64_t *counters)
 {
-	add_cpus(s->counts, p->counters, PATHPROF_COUNTER_MAX);
+	add_cpus(s->counts, counters, PATHPROF_COUNTER_MAX);
 }
 
 void sums__stages(const struct sums *s, struct profile *p)

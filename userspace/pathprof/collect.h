@@ -17,7 +17,8 @@ struct sums {
 	const struct sock_work *socks;
 };
 
-void sums__counts(const struct sums *s, struct profile *p);
+/* PATHPROF_COUNTER_MAX counters, added to. */
+void sums__counts(const struct sums *s, uint64_t *counters);
 int sums__paths(const struct sums *s, struct profile *p);
 void sums__stages(const struct sums *s, struct profile *p);
 /* What had not arrived; only once nothing changes it any more. */
