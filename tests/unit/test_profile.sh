@@ -325,7 +325,8 @@ stage["times"] = {"histogram": 11 * [0] + [300, 0, 3], "p50_ns": 0, "p99_ns": 0}
 json.dump(p, open("timed.json", "w"))
 END
 	"$PP" export --raw timed.json >a.json &&
-		"$PP" merge -o twice.json timed.json timed.json || return
+		"$PP" merge -o twice.json timed.json timed.json &&
+		"$PP" merge -o part.json timed.json "$KEPT" || return
 	python3 -IS - <<'END' && "$PP" report -d --raw timed.json >text &&
 import json
 def times(name):
@@ -334,6 +335,7 @@ def times(name):
 assert times("a.json") == {"estab": {"histogram": 11 * [0] + [300, 0, 3],
                                      "p50_ns": 3082, "p99_ns": 4095}}, times("a.json")
 assert times("twice.json")["estab"]["histogram"][11:] == [600, 0, 6]
+assert not times("part.json"), "times of a part"
 END
 		grep -E '^estab +303 .* 3\.1K +4\.1K$' text || return
 	! "$PP" report -d "$KEPT" | grep '^STAGE' &&

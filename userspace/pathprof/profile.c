@@ -419,6 +419,27 @@ bool profile__same_filter(const struct profile *a, const struct profile *b)
 	       !strcmp(a->filter, b->filter);
 }
 
+static bool timed(const struct profile *p)
+{
+	const uint64_t *n = &p->stage_hist[0][0];
+	size_t i;
+
+	for (i = 0; i < PATHPROF_STAGE_MAX * HIST_BUCKETS; i++)
+		if (n[i])
+			return true;
+	return false;
+}
+
+/* Of a part they would be no times of the whole. */
+static void merge_times(struct profile *to, const struct profile *from)
+{
+	if (timed(to) && timed(from))
+		add(&to->stage_hist[0][0], &from->stage_hist[0][0],
+		    PATHPROF_STAGE_MAX * HIST_BUCKETS);
+	else
+		memset(to->stage_hist, 0, sizeof(to->stage_hist));
+}
+
 int profile__merge(struct profile *to, const struct profile *from)
 {
 	struct profile_path *path;
@@ -446,8 +467,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 	}
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
-	add(&to->stage_hist[0][0], &from->stage_hist[0][0],
-	    PATHPROF_STAGE_MAX * HIST_BUCKETS);
+	merge_times(to, from);
 	to->in_flight += from->in_flight;
 	to->load_ns += from->load_ns;
 	to->load_packets += from->load_packets;
