@@ -44,9 +44,9 @@ msstune: tools			## put the tuner beside them
 	@mkdir -p build/bin
 	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
 
-build/bin/mssab-load: userspace/mssab/mssab-load.c
+build/bin/mssab-load: $(wildcard userspace/mssab/load/*.[ch])
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS) -o $@ $<
+	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
 
 build/bin/overhead-load: tests/bench/overhead/load.c
 	@mkdir -p $(@D)

@@ -93,7 +93,7 @@ def transfer(tmp_path_factory):
     """mssab-load with options, its result."""
     tool = tmp_path_factory.mktemp("load") / "mssab-load"
     subprocess.run(["cc", "-std=gnu11", "-O1", "-o", tool,
-                    TOP / "userspace/mssab/mssab-load.c"], check=True)
+                    *(TOP / "userspace/mssab/load").glob("*.c")], check=True)
     return lambda *options: json.loads(subprocess.run(
         [tool, *options], check=True, capture_output=True, timeout=60).stdout)
 
