@@ -118,7 +118,7 @@ py_ranges() {
 # the same of a page's rows, where 2^N stands for a power
 rst_ranges() {
 	local key low high
-	sed -E -n 's/^([a-z0-9_]+) .* ([0-9.]*[0-9])\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
+	sed -E -n 's/^([a-z0-9_]+) .* (-?[0-9.]*[0-9])\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
 		while IFS=';' read -r key low high; do
 			[[ $low == *.* ]] || low=$((low))
 			echo "$key $low..$((${high/^/**}))"
@@ -150,7 +150,7 @@ check_design() {
 		"$tree/userspace/mssab/mssab/design.py" |
 		sed 's/2\*\*32 - 1/2^32-1/')" \
 		"$(section DESIGN <"$(doc mssab-design.5.rst)" | rows |
-			sed -E -n '/^pairs /d; s/^([a-z_]+) .* ([0-9.]*[0-9])\.\.([0-9^.-]+) .*/\1 \2..\3/p')"
+			sed -E -n '/^pairs /d; s/^([a-z_]+) .* (-?[0-9.]*[0-9])\.\.([0-9^.-]+) .*/\1 \2..\3/p')"
 }
 
 check_design_keys() {
@@ -199,7 +199,7 @@ check_msstune() {
 
 check_mssab_load() {
 	same "$(sed -n 's/^"  \(--[a-z-]*\).*/\1/p' \
-		"$tree/userspace/mssab/mssab-load.c" | long_options)" \
+		"$tree/userspace/mssab/load/main.c" | long_options)" \
 		"$(section MSSAB-LOAD <"$(doc mssab.1.rst)" | rows | cut -c 1-16 |
 			long_options)"
 }
@@ -312,7 +312,7 @@ plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrup
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
-plant mssab_load userspace/mssab/mssab-load.c 's/^"  --nodelay/"  --no-delay/'
+plant mssab_load userspace/mssab/load/main.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
 plant pages Documentation/index.rst '/: experiments.grid.rst/d'
 plant references scripts/load '$a# see Documentation/nothing.rst'

@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import design, errors, interfaces, sanity  # noqa: E402
+from mssab import design, devices, errors, interfaces, sanity  # noqa: E402
 from mssab.bed import Bed  # noqa: E402
 from mssab.experiment import Cell  # noqa: E402
 
@@ -163,8 +163,9 @@ class Host:
 
     def __init__(self):
         self.links = {name: {"netns": "", "mtu": 1500, "flags": [],
-                             "addr_info": [], "offloads": {"gso": "on",
-                                                           "tso": "off"}}
+                             "addr_info": [], "offloads": {
+                                 "generic-segmentation-offload": "on",
+                                 "tx-nocache-copy": "off"}}
                       for name in ("eth1", "eth2")}
         self.links["eth1"]["flags"] = ["UP", "LOWER_UP"]
 
@@ -177,11 +178,11 @@ class Host:
             where = words[2]
             del words[1:3]
         if words[:2] == ["ethtool", "-k"]:
-            named = {"gso": "generic-segmentation-offload",
-                     "tso": "tcp-segmentation-offload"}
-            return "".join(f"{named[k]}: {v}\n" for k, v in
+            return "".join(f"{k}: {v}\n" for k, v in
                            self.links[words[2]]["offloads"].items()) \
                 + "generic-receive-offload: on [fixed]\n"
+        if words[0] == "ethtool" and words[1] in ("-c", "-g", "-l"):
+            raise errors.MssabError("netlink error: Operation not supported")
         if words[:2] == ["ethtool", "-K"]:
             self.links[words[2]]["offloads"] |= dict(
                 zip(words[3::2], words[4::2]))
@@ -212,6 +213,7 @@ class Host:
 def host(tmp_path, monkeypatch):
     played = Host()
     monkeypatch.setattr(interfaces, "command", played)
+    monkeypatch.setattr(devices, "command", played)
     monkeypatch.setattr(interfaces, "RECORD", tmp_path / "record")
     # The namespaces are there.
     monkeypatch.setattr(interfaces, "Path", lambda *_: tmp_path)
@@ -228,9 +230,10 @@ def test_interfaces_come_back_as_they_were(host):
     interfaces.check(CELL)
     interfaces.keep(CELL)
     interfaces.move(CELL, BED)
+    interfaces.bring_up(CELL, BED)
     assert [host.links[n]["netns"] for n in ("eth1", "eth2")] == list(BED.ends)
     assert {link["mtu"] for link in host.links.values()} == {9000}
-    host("ethtool", "-K", "eth1", "gso", "off")
+    host("ethtool", "-K", "eth1", "generic-segmentation-offload", "off")
     assert interfaces.RECORD.exists()
     interfaces.put_back(BED.ends)
     assert json.dumps(host.links) == before
@@ -269,8 +272,9 @@ def test_no_link(host, monkeypatch):
     monkeypatch.setattr(interfaces, "CARRIER_S", 0)
     monkeypatch.setattr(host, "act", lambda link, words: Host.act(
         link, words[:-1] if words[-1] == "up" else words))
+    interfaces.move(CELL, BED)
     with pytest.raises(errors.MssabError, match="eth1 has no link"):
-        interfaces.move(CELL, BED)
+        interfaces.bring_up(CELL, BED)
 
 
 def test_a_damaged_record_is_told(host):

@@ -101,7 +101,7 @@ class Bench:
     def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """Some at once; the module draws their arms, and so do we after it."""
         drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
-                    | {"ab_percent": share, "ab_seed": seed}, {}, {}, {})
+                    | {"ab_percent": share, "ab_seed": seed}, {}, {}, {}, {})
         keys = {*self._keys, "ab_percent", "ab_seed"}
         some = self._lab.trials(drawn, keys, self.plan.connections)
         for one in some:

@@ -65,6 +65,15 @@ def _block(plan: design.Plan, phase: str, side: int) -> str:
     return plan.arms[side].name
 
 
+def _both(arm: design.Arm) -> dict[str, int | str]:
+    """What is set at both ends, beside the sysctls."""
+    out: dict[str, int | str] = {
+        f"net.mssfrac.{key}": value for key, value in arm.module.items()}
+    return out | {f"{group} {key}": value
+                  for group, some in arm.device.items()
+                  for key, value in some.items()}
+
+
 def manifest(plan: design.Plan, file: Path, source: str,
              kernel: str = "", module: str = "") -> dict[str, Any]:
     """All that is needed to run it again, and to know what it was.  @kernel,
@@ -87,10 +96,9 @@ def manifest(plan: design.Plan, file: Path, source: str,
         "python": platform.python_version(), "tools": bench.tools(),
         "clock": "wall time; in a deterministic guest, instructions",
         "settings": {arm.name: {
-            "sender": {f"net.mssfrac.{k}": v for k, v in arm.module.items()}
-            | arm.sysctl_sender,
-            "receiver": {f"net.mssfrac.{k}": v for k, v in arm.module.items()}
-            | arm.sysctl_receiver} for arm in plan.arms},
+            "sender": _both(arm) | arm.sysctl_sender,
+            "receiver": _both(arm) | arm.sysctl_receiver}
+            for arm in plan.arms},
         "schedule": schedule}
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import experiment, links, metrics, verdicts
+from . import devices, experiment, links, metrics, verdicts
 from .errors import UsageError
 from .experiment import ARM_KEYS, CELL_KEYS, Cell
 from .lines import line_of
@@ -86,6 +86,7 @@ class Arm:
     module: dict[str, int]              # net.mssfrac.*, both ends
     sysctl_sender: dict[str, str]
     sysctl_receiver: dict[str, str]
+    device: devices.Settings            # of both ends' devices
     env: dict[str, str]                 # of the program
     kernel: str = ""                    # of its guests; "": this machine's
 
@@ -356,7 +357,9 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
         key for key in CELL_KEYS if key not in NOT_OF_AN_ARM)
     module = () if cell is None else tuple(ARM_KEYS)
     sysctl = () if cell is None else SYSCTL_KEYS
-    reader.keys(table, (*module, *cells, *sysctl, "env", "kernel"), *at)
+    device = () if cell is None else tuple(devices.GROUPS)
+    reader.keys(table, (*module, *cells, *sysctl, *device, "env", "kernel"),
+                *at)
     for key in set(table) & set(module):
         low, high = ARM_KEYS[key]
         value = reader.kind(table[key], int, *at, key)
@@ -365,6 +368,11 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
                          f"{low}..{high}")
     ends = {key: _sysctls(reader, table.get(key, {}), *at, key)
             for key in SYSCTL_KEYS}
+    for key in set(table) & set(device):
+        if wrong := devices.check(table[key]):
+            reader.wrong((*at, key), f"{key}: {wrong}")
+        if cell is not None and cell.link == "loopback":
+            reader.wrong((*at, key), f"{key} is of a device; loopback has none")
     env = table.get("env", {})
     if not isinstance(env, dict) or any(
             type(value) not in (int, str) for value in env.values()):
@@ -380,6 +388,8 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
                {key: table[key] for key in table if key in module},
                ends["sysctl"] | ends["sysctl_sender"],
                ends["sysctl"] | ends["sysctl_receiver"],
+               {key: devices.words(table[key]) for key in device
+                if key in table},
                {key: str(value) for key, value in env.items()})
 
 

@@ -37,6 +37,9 @@ CELL_KEYS = {
     "write": int,
     "request": int,
     "nagle": bool,
+    "zerocopy": bool,
+    "sender_cpu": int,
+    "receiver_cpu": int,
     "congestion_control": str,
     "cwnd_max": int,
     "gso": bool,
@@ -71,6 +74,8 @@ RANGES = {
     "window_segments": (0.01, 10000),
     "write": (1, 1 << 24),
     "request": (1, 1 << 17),
+    "sender_cpu": (-1, 1023),
+    "receiver_cpu": (-1, 1023),
     "cwnd_max": (1, 65535),
     "ecn_mark_percent": (0, 100),
     "rate_mbit": (0, 400000),
@@ -94,7 +99,7 @@ CHOICES = {
 }
 #: What only mssab-load can do; of these NetPIPE takes request.
 OWN_LOAD_ONLY = ("rcvbuf_after_accept", "window_segments", "ipv6", "seed",
-                 "request", "warmup_rounds", "measure_rounds")
+                 "request", "zerocopy", "warmup_rounds", "measure_rounds")
 #: Bytes of TCP and timestamp option; of the IPv4 and IPv6 headers.
 TCP_HEADER, IPV4_HEADER, IPV6_HEADER = 32, 20, 40
 IP_MAX = 65535
@@ -118,6 +123,9 @@ class Cell:
     write: int = 65536             # bytes a write
     request: int = 0               # request/response of so many; 0: bulk
     nagle: bool = True             # else TCP_NODELAY
+    zerocopy: bool = False         # bulk with MSG_ZEROCOPY
+    sender_cpu: int = -1           # the sending program's; -1: any
+    receiver_cpu: int = -1
     congestion_control: str = ""   # of the sender; "": the kernel's default
     cwnd_max: int = 0              # segments, locked on the route; 0: none
     gso: bool = True               # of the sender's device
@@ -215,7 +223,11 @@ class Cell:
                    f"mtu {self.mtu}": not named_mtu and self.mtu not in
                        (0, 9000),
                    f"request {self.request}": self.request,
-                   "nodelay": not self.nagle, self.congestion_control: True,
+                   "nodelay": not self.nagle, "zerocopy": self.zerocopy,
+                   f"sender on CPU {self.sender_cpu}": self.sender_cpu >= 0,
+                   f"receiver on CPU {self.receiver_cpu}":
+                       self.receiver_cpu >= 0,
+                   self.congestion_control: True,
                    f"cwnd {self.cwnd_max}": self.cwnd_max,
                    "gso off": not self.gso, "gro off": not self.gro,
                    self.qdisc: True,
@@ -275,6 +287,11 @@ def check_cell(where: str, cell: Cell) -> None:
     if cell.udp and (cell.congestion_control or not cell.nagle):
         raise UsageError(f"{where}: congestion_control and nagle are of TCP; "
                          f"{cell.load} sends datagrams")
+    if cell.zerocopy and cell.request:
+        raise UsageError(f"{where}: zerocopy is of bulk; leave out request")
+    if cell.remote and cell.receiver_cpu >= 0:
+        raise UsageError(f"{where}: receiver_cpu is of a program that runs "
+                         "elsewhere")
     links.check(where, cell)
     if cell.link == "loopback" and not (cell.gso and cell.gro):
         raise UsageError(f"{where}: gso and gro are of a veth link")

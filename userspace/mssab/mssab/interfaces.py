@@ -3,7 +3,7 @@
 and back after it.
 
 An interface that carries addresses is in use, and refused.  What a move can
-change (MTU, up or down, GSO, TSO, GRO) is written to RECORD before the first
+change (MTU, up or down, what ethtool sets) is written to RECORD before the first
 one, and put back from there: by the same mssab, or by the next one if this is
 killed.
 """
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from . import devices
 from .bed import Bed
 from .errors import MssabError
 from .experiment import Cell
@@ -24,9 +25,6 @@ from .netns import command
 RECORD = Path("/run/mssab-interfaces.json")
 #: A link is to be up by then: what two ends take to agree on a speed.
 CARRIER_S = 15
-OFFLOADS = {"generic-segmentation-offload": "gso",
-            "tcp-segmentation-offload": "tso",
-            "generic-receive-offload": "gro"}
 
 
 def names(cell: Cell) -> list[str]:
@@ -43,17 +41,6 @@ def _show(name: str, *where: str) -> dict[str, Any]:
                          "them") from error
     found: dict[str, Any] = next(filter(None, shown))
     return found
-
-
-def _offloads(name: str) -> dict[str, str]:
-    """Those that are on or off and can be changed."""
-    said = command("ethtool", "-k", name)
-    out = {}
-    for line in said.splitlines():
-        key, _, value = line.partition(": ")
-        if key in OFFLOADS and "[fixed]" not in value:
-            out[OFFLOADS[key]] = value.split()[0]
-    return out
 
 
 def check(cell: Cell) -> None:
@@ -78,28 +65,40 @@ def keep(cell: Cell) -> None:
     for name in names(cell):
         shown = _show(name)
         record[name] = {"mtu": shown["mtu"], "up": "UP" in shown["flags"],
-                        "offloads": _offloads(name)}
+                        "device": devices.read(name)}
     new = RECORD.with_name(RECORD.name + ".new")
     new.write_text(json.dumps(record) + "\n", "ascii")
     new.replace(RECORD)
 
 
 def move(cell: Cell, bed: Bed) -> None:
-    """Into the namespaces of the bed, with addresses, up, and the link there."""
-    ends = [(bed.sender, cell.sender_interface,
-             cell.sender_address or "10.9.0.1/24")]
-    if bed.receiver:
-        ends.append((bed.receiver, cell.receiver_interface, "10.9.0.2/24"))
-    for end, name, address in ends:
+    """Into the namespaces of the bed, with addresses; not up yet."""
+    for end, name, address in _ends(cell, bed):
         command("ip", "link", "set", name, "netns", end)
         command("ip", "-n", end, "addr", "add", address, "dev", name)
-        mtu = ["mtu", str(cell.mtu)] if cell.mtu else []
-        command("ip", "-n", end, "link", "set", name, *mtu, "up")
+        if cell.mtu:
+            command("ip", "-n", end, "link", "set", name, "mtu", str(cell.mtu))
+
+
+def bring_up(cell: Cell, bed: Bed) -> None:
+    """Up, and the link there."""
+    ends = _ends(cell, bed)
+    for end, name, _ in ends:
+        command("ip", "-n", end, "link", "set", name, "up")
     for end, name, _ in ends:
         _await_carrier(end, name)
     if cell.gateway:
         command("ip", "-n", bed.sender, "route", "add", cell.receiver_address,
                 "via", cell.gateway)
+
+
+def _ends(cell: Cell, bed: Bed) -> list[tuple[str, str, str]]:
+    """Namespace, interface and address of each end that is ours."""
+    ends = [(bed.sender, cell.sender_interface,
+             cell.sender_address or "10.9.0.1/24")]
+    if bed.receiver:
+        ends.append((bed.receiver, cell.receiver_interface, "10.9.0.2/24"))
+    return ends
 
 
 def _await_carrier(end: str, name: str) -> None:
@@ -131,9 +130,7 @@ def put_back(ends: Iterable[str]) -> None:
                         str(os.getpid()))
         command("ip", "link", "set", name, "mtu", str(was["mtu"]),
                 "up" if was["up"] else "down")
-        words = [word for pair in was["offloads"].items() for word in pair]
-        if words:
-            command("ethtool", "-K", name, *words)
+        devices.write(name, devices.changed(was["device"], devices.read(name)))
     RECORD.unlink()
 
 

@@ -54,6 +54,12 @@ def _command(cell: Cell, bed: Bed, port: int) -> list[str]:
         argv += ["--cc", cell.congestion_control]
     if not cell.nagle:
         argv += ["--nodelay"]
+    if cell.zerocopy:
+        argv += ["--zerocopy"]
+    for option, cpu in (("--sender-cpu", cell.sender_cpu),
+                        ("--receiver-cpu", cell.receiver_cpu)):
+        if cpu >= 0:
+            argv += [option, str(cpu)]
     return argv
 
 

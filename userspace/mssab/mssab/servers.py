@@ -78,13 +78,14 @@ class Process:
     """A program in a namespace, what it says, and the CPU time it took."""
 
     def __init__(self, namespace: str, argv: list[str], folder: str,
-                 name: str) -> None:
-        self.argv = argv
+                 name: str, cpu: int = -1) -> None:
+        """@cpu: the one to run on; -1: any."""
+        self.argv = [*(["taskset", "-c", str(cpu)] if cpu >= 0 else []), *argv]
         self.cpu_ns = 0
         self._folder, self._name = folder, name
         with self._file("out", "wb") as out, self._file("err", "wb") as err:
             self._popen = subprocess.Popen(
-                ["ip", "netns", "exec", namespace, *argv],
+                ["ip", "netns", "exec", namespace, *self.argv],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
 
     def _file(self, kind: str, mode: str) -> IO[Any]:
@@ -151,10 +152,10 @@ def _listens(namespace: str, port: int) -> bool:
 
 
 @contextmanager
-def server(bed: Bed, argv: list[str], port: int, folder: str) \
-        -> Iterator[Process]:
+def server(bed: Bed, argv: list[str], port: int, folder: str,
+           cpu: int = -1) -> Iterator[Process]:
     """A server that listens; killed if it still runs at the end."""
-    process = Process(bed.receiver, argv, folder, "server")
+    process = Process(bed.receiver, argv, folder, "server", cpu)
     try:
         end = time.monotonic() + LISTEN_S
         while not _listens(bed.receiver, port):
@@ -175,7 +176,8 @@ def _transfer(cell: Cell, bed: Bed, server_argv: list[str],
         -> tuple[Process, Process | None]:
     """Server and client, both to their end; the server ends by itself."""
     def client() -> Process:
-        process = Process(bed.sender, client_argv, folder, "client")
+        process = Process(bed.sender, client_argv, folder, "client",
+                          cell.sender_cpu)
         try:
             process.wait(LIMIT_S, meanwhile)
         finally:
@@ -183,7 +185,7 @@ def _transfer(cell: Cell, bed: Bed, server_argv: list[str],
         return process
     if not bed.receiver:
         return client(), None
-    with server(bed, server_argv, port, folder) as other:
+    with server(bed, server_argv, port, folder, cell.receiver_cpu) as other:
         started = client()
         other.wait(LISTEN_S)
         return started, other

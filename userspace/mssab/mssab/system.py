@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import interfaces, links, loads, profiler
+from . import devices, interfaces, links, loads, profiler
 from .bed import RECEIVER, SENDER, Bed
 from .design import Arm
 from .errors import MssabError, NotSupported
@@ -103,6 +103,15 @@ def _features(cell: Cell, sender: str, receiver: str) -> None:
             (RECEIVER, receiver, share[1], rate)):
         if device and ((part and cell.rtt_ms) or more):
             _netem(end, device, cell, cell.rtt_ms * part, *more)
+
+
+def _devices(cell: Cell, bed: Bed) -> list[tuple[str, str]]:
+    """Namespace and device of each end that is ours and has one."""
+    if cell.link == "loopback":
+        return []
+    names = (cell.sender_interface, cell.receiver_interface) \
+        if cell.link == links.KIND else ("veth0", "veth0")
+    return list(zip(bed.ends, names))
 
 
 def _lo(cell: Cell) -> None:
@@ -193,7 +202,8 @@ class Lab:
                            capture_output=True)
         self._bed = self._topology = None
 
-    def _bed_for(self, cell: Cell) -> Bed:
+    def _bed_for(self, cell: Cell, device: devices.Settings | None = None) \
+            -> Bed:
         # Without a window of its own each transfer starts afresh.
         topology = _TOPOLOGY(cell), bool(cell.window_segments)
         if self._bed and cell.window_segments and topology == self._topology:
@@ -208,10 +218,16 @@ class Lab:
         elif cell.link == links.KIND:
             interfaces.keep(cell)
             interfaces.move(cell, bed)
-            _features(cell, cell.sender_interface, cell.receiver_interface)
         else:
             _veth(cell)
-            _features(cell, "veth0", "veth0")
+        # Before the link is up: rings and channels may take it down.
+        for end, name in _devices(cell, bed):
+            devices.write(name, device or {}, "ip", "netns", "exec", end)
+        if cell.link == links.KIND:
+            interfaces.bring_up(cell, bed)
+        if cell.link != "loopback":
+            names = [name for _, name in _devices(cell, bed)]
+            _features(cell, names[0], names[1] if names[1:] else "")
         for end in bed.ends:
             if end == bed.receiver or cell.window_segments:
                 write_sysctls(end, _end_settings(cell))
@@ -255,7 +271,7 @@ class Lab:
     def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Bed:
         """Namespaces with the settings of an arm, and those of @keys that it
         does not name at their start."""
-        bed = self._bed_for(cell)
+        bed = self._bed_for(cell, arm.device)
         for end, sysctls in ((bed.sender, arm.sysctl_sender),
                              (bed.receiver, arm.sysctl_receiver)):
             if not end:

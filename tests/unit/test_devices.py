@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What ethtool says of a device, and what mssab makes of it."""
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/mssab"))
+
+from mssab import design, devices, errors  # noqa: E402
+
+COALESCE = """\
+Coalesce parameters for eth0:
+Adaptive RX: off  TX: on
+stats-block-usecs: n/a
+
+rx-usecs: 3
+rx-frames: n/a
+"""
+RING = """\
+Ring parameters for eth0:
+Pre-set maximums:
+RX:\t\t4096
+RX Mini:\tn/a
+TX:\t\t4096
+Current hardware settings:
+RX:\t\t256
+RX Mini:\tn/a
+TX:\t\t512
+"""
+FEATURES = """\
+Features for eth0:
+rx-checksumming: on
+tx-checksumming: on
+\ttx-checksum-ipv4: off [fixed]
+\ttx-checksum-ip-generic: on
+tcp-segmentation-offload: on
+\ttx-tcp-segmentation: on
+\ttx-tcp-mangleid-segmentation: off
+generic-receive-offload: on [requested off]
+highdma: on [fixed]
+"""
+
+
+@pytest.mark.parametrize("text, wanted", [
+    (COALESCE, {"adaptive-rx": "off", "adaptive-tx": "on", "rx-usecs": "3"}),
+    (RING, {"rx": "256", "tx": "512"}),
+    # Sums of several are left out: setting one would set them all.
+    (FEATURES, {"rx-checksumming": "on", "tx-checksum-ip-generic": "on",
+                "tx-tcp-segmentation": "on",
+                "tx-tcp-mangleid-segmentation": "off",
+                "generic-receive-offload": "on"}),
+    ("", {}),
+])
+def test_what_ethtool_shows(text, wanted):
+    assert devices.parse(text) == wanted
+
+
+class Card:
+    """ethtool of a device with rings of up to 512, and nothing else."""
+
+    def __init__(self, rounds=False):
+        self.rx, self.rounds, self.asked = 256, rounds, []
+
+    def __call__(self, *argv):
+        self.asked.append(argv)
+        option, name, *words = argv[argv.index("ethtool") + 1:]
+        if option not in ("-g", "-G"):
+            raise errors.MssabError("netlink error: Operation not supported")
+        if option == "-G":
+            assert words[0] == "rx"
+            self.rx = int(words[1]) // 8 * 8 if self.rounds else int(words[1])
+        return f"Ring parameters for {name}:\nRX:\t\t512\nCurrent:\n" \
+               f"RX:\t\t{self.rx}\n"
+
+
+def test_what_is_so_already_is_not_set(monkeypatch):
+    card = Card()
+    monkeypatch.setattr(devices, "command", card)
+    devices.write("eth0", {"ring": {"rx": "256"}})
+    assert not [argv for argv in card.asked if "-G" in argv]
+    devices.write("eth0", {"ring": {"rx": "64"}}, "ip", "netns", "exec", "a")
+    assert card.rx == 64
+    assert card.asked[-2] == ("ip", "netns", "exec", "a", "ethtool", "-G",
+                              "eth0", "rx", "64")
+
+
+@pytest.mark.parametrize("wanted, sentence", [
+    ({"ring": {"tx": "64"}}, "no ring tx"),
+    ({"coalesce": {"rx-usecs": "1"}}, "not supported"),
+    ({"ring": {"rx": "63"}}, "ring rx = 63 was taken and is 56"),
+])
+def test_what_a_device_cannot_do_is_told(monkeypatch, wanted, sentence):
+    monkeypatch.setattr(devices, "command", Card(rounds=True))
+    with pytest.raises(errors.MssabError, match=sentence):
+        devices.write("eth0", wanted)
+
+
+def test_only_what_changed_is_put_back(monkeypatch):
+    card = Card()
+    monkeypatch.setattr(devices, "command", card)
+    was = devices.read("eth0")
+    assert was == {"ring": {"rx": "256"}}
+    card.rx = 64
+    back = devices.changed(was, devices.read("eth0"))
+    assert back == {"ring": {"rx": "256"}}
+    devices.write("eth0", back)
+    assert devices.changed(was, devices.read("eth0")) == {}
+
+
+EXPERIMENT = """\
+[design]
+[cell]
+load = "mssab-load"
+[arms]
+a = {}
+b = { coalesce = { rx-usecs = 100, adaptive-rx = false } }
+"""
+
+
+def parse(tmp_path, text):
+    return design.parse(tmp_path / "e.toml", text)
+
+
+def test_an_arm_with_settings_of_a_device(tmp_path):
+    arms = parse(tmp_path, EXPERIMENT).arms
+    assert arms[0].device == {}
+    assert arms[1].device == {"coalesce": {"rx-usecs": "100",
+                                           "adaptive-rx": "off"}}
+
+
+@pytest.mark.parametrize("old, new, sentence", [
+    ("rx-usecs = 100", "rx-usecs = -1", "neither true, false, nor a number"),
+    ("rx-usecs = 100", 'rx-usecs = "1"', "neither true, false, nor a number"),
+    ("rx-usecs = 100", '"rx usecs; id" = 1', "is not a name as ethtool"),
+    ("{ rx-usecs = 100, adaptive-rx = false }", "3", "must be a table"),
+    ("coalesce", "coalesced", "coalesce is meant"),
+    ('"mssab-load"', '"mssab-load"\nlink = "loopback"', "loopback has none"),
+    ("a = {}", "a = { sender_cpu = 2000 }", "outside -1..1023"),
+    ('"mssab-load"', '"iperf3"\nzerocopy = true', "zerocopy needs"),
+    ('"mssab-load"', '"mssab-load"\nzerocopy = true\nrequest = 1',
+     "zerocopy is of bulk"),
+])
+def test_refused(tmp_path, old, new, sentence):
+    assert old in EXPERIMENT
+    with pytest.raises(errors.UsageError, match=sentence):
+        parse(tmp_path, EXPERIMENT.replace(old, new, 1))

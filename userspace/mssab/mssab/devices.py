@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What ethtool shows and sets of a device, in groups: coalescing, rings,
+channels, features.
+
+ethtool's own words name the settings; of Debian 12 it tells most of them as
+text only, which is taken apart by pure functions.
+"""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .errors import MssabError
+from .netns import command
+
+#: Of one device: group, name, value (a number in digits, on or off).
+Settings = dict[str, dict[str, str]]
+
+
+#: ethtool's options that show a group and change it.
+GROUPS = {"coalesce": ("-c", "-C"), "ring": ("-g", "-G"),
+          "channels": ("-l", "-L"), "features": ("-k", "-K")}
+#: As ethtool and the kernel spell them: words joined by hyphens.
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_LINE = re.compile(r"(\s*)([A-Za-z][A-Za-z0-9 -]*):\s+(\d+|on|off)\b([^:]*)$")
+_ADAPTIVE = re.compile(r"Adaptive RX: (on|off)  TX: (on|off)")
+
+
+def parse(text: str) -> dict[str, str]:
+    """Name and value of what one --show command says and what can be changed:
+    of rings and channels the current ones, which come after the maxima."""
+    found = {}
+    above = ""
+    for line in text.splitlines():
+        if both := _ADAPTIVE.match(line):
+            found |= {"adaptive-rx": both[1], "adaptive-tx": both[2]}
+        if not (matched := _LINE.match(line)):
+            continue
+        indent, name, value, fixed = matched.groups()
+        name = name.lower().replace(" ", "-")
+        if indent:
+            # What stands above sums up several, and would set them all.
+            found.pop(above, None)
+        else:
+            above = name
+        if "[fixed]" not in fixed:
+            found[name] = value
+    return found
+
+
+def read(device: str, *where: str) -> Settings:
+    """All that the device tells; groups that its driver lacks are left out.
+    @where: words before the command, to run it in a namespace."""
+    found = {}
+    for name, (show, _) in GROUPS.items():
+        try:
+            found[name] = parse(command(*where, "ethtool", show, device))
+        except MssabError:
+            continue
+    return found
+
+
+def write(device: str, wanted: Settings, *where: str) -> None:
+    """Set what is not so yet, and read it back: MssabError if the device cannot
+    do it, or did something else without a word."""
+    for name, values in wanted.items():
+        show, change = GROUPS[name]
+        have = parse(command(*where, "ethtool", show, device))
+        if unknown := [key for key in values if key not in have]:
+            raise MssabError(f"{device}: its driver has no {name} "
+                             f"{unknown[0]}, or not to change; ethtool "
+                             f"{show} {device} shows what it has")
+        words = [word for pair in values.items() if have[pair[0]] != pair[1]
+                 for word in pair]
+        if not words:
+            continue
+        command(*where, "ethtool", change, device, *words)
+        have = parse(command(*where, "ethtool", show, device))
+        for key, value in values.items():
+            if have.get(key) != value:
+                raise MssabError(f"{device}: {name} {key} = {value} was taken "
+                                 f"and is {have.get(key)}; use that")
+
+
+def changed(was: Settings, now: Settings) -> Settings:
+    """What has to be set to have it as it was."""
+    return {name: some for name, values in was.items()
+            if (some := {key: value for key, value in values.items()
+                         if now.get(name, {}).get(key, value) != value})}
+
+
+def check(table: Any) -> str:
+    """What is wrong with a group in an experiment file; ""."""
+    if not isinstance(table, dict):
+        return "must be a table: { rx-usecs = 100 }"
+    for name, value in table.items():
+        if not NAME.fullmatch(name):
+            return f"{name!r} is not a name as ethtool spells them: rx-usecs"
+        if type(value) is not bool and not (type(value) is int
+                                            and 0 <= value < 2**31):
+            return f"{name} = {value!r} is neither true, false, nor a number " \
+                   "of 0 and more"
+    return ""
+
+
+def words(table: dict[str, Any]) -> dict[str, str]:
+    """A group of an experiment file, in ethtool's words."""
+    return {name: ("off", "on")[value] if type(value) is bool else str(value)
+            for name, value in table.items()}
