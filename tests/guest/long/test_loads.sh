@@ -3,7 +3,7 @@
 # One block with each load that has a server, with named interfaces, and with
 # pathprof around it: figures are there and make sense, and nothing is left.
 . "$(dirname "$0")/../../lib.sh"
-plan 12
+plan 15
 
 cd "$TMP" || exit
 stage_pathprof || exit
@@ -117,4 +117,24 @@ in_use() {
 		is "$(state)" "$before"
 }
 check "an interface in use is left alone" in_use
+ip addr del 192.0.2.1/24 dev eth-b
+features() { ethtool -k eth-a; ethtool -k eth-b; }
+before=$(features)
+sed -i "s/^b = .*/b = { features = { tx-checksum-ip-generic = false } }/" e.toml
+# mssab reads back what it sets.
+set_and_back() { arm=b block 'True' && is "$(features)" "$before"; }
+check "a feature of the devices: set, and as it was afterwards" set_and_back
+cannot() {
+	sed -i "s/^b = .*/b = { $1 }/" e.toml
+	arm=b block True >said 2>&1
+	is $? 1 && grep -q "$2" said && is "$(features)" "$before"
+}
+check "what the driver lacks is told" cannot "coalesce = { rx-usecs = 1 }" \
+	'ethtool -c eth-a'
+zerocopy() {
+	sed -i "s/^b = .*/b = { zerocopy = true, sender_cpu = 1, receiver_cpu = 0 }/" e.toml
+	# veth copies after all, and says so.
+	arm=b block 'raw["zerocopy_copied"] > 10' 'raw["zerocopy_sent"] < 10'
+}
+check "zero copy, each end on a CPU" zerocopy
 check "nothing is left" left_over

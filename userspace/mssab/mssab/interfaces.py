@@ -107,7 +107,7 @@ def _await_carrier(end: str, name: str) -> None:
         if time.monotonic() > deadline:
             raise MssabError(f"{name} has no link after {CARRIER_S} s; is a "
                              "cable in it, and the other end up?")
-        time.sleep(0.02)  # polling interval
+        time.sleep(0.2)  # polling interval: a look costs 20 ms in a guest
 
 
 def put_back(ends: Iterable[str]) -> None:

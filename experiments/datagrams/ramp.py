@@ -1,0 +1,74 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""A stream of datagrams that gets faster and faster, until it is lost: iperf3
+over UDP (CESNET 2003, section 6, with RUDE and CRUDE).
+
+Environment: PACKET (bytes with headers, 1500), STEPS_MBIT ("100 200 400 ..."),
+STEP_MS (200; of each).  Prints one JSON object: top_mbit, the most that arrived
+in any step; clean_mbit, the last step before 1 % was lost; and of each step
+what arrived and what was lost.
+"""
+import json
+import subprocess
+import sys
+import time
+
+import link
+
+HEADERS = 28            # IPv4 and UDP
+LOST_PERCENT = 1.0
+PORT = 5201
+
+
+def step(mbit, packet, ms):
+    """What arrived, Mbit/s of payload, and what was lost, %."""
+    size = packet - HEADERS
+    count = max(20, round(mbit * 1e6 / 8 * ms / 1000 / size))
+    server = subprocess.Popen(
+        link.inside(link.RECEIVER, "iperf3", "-s", "-1", "-p", PORT, "-J"),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        await_server()
+        link.run(*link.inside(
+            link.SENDER, "iperf3", "-c", link.ADDRESS, "-p", PORT, "-u", "-J",
+            "-b", round(mbit * 1e6), "-l", size, "-n", count * size))
+        said = json.loads(server.communicate(timeout=60)[0])
+    finally:
+        server.kill()
+        server.wait()
+    if "error" in said:
+        sys.exit(f"ramp: iperf3: {said['error']}")
+    total = said["end"]["sum"]
+    arrived = total["packets"] - total["lost_packets"]
+    return (arrived * size * 8 / total["seconds"] / 1e6,
+            100 * total["lost_packets"] / max(total["packets"], 1))
+
+
+def await_server():
+    for _ in range(500):
+        if link.run(*link.inside(link.RECEIVER, "ss", "-Htln",
+                                 f"sport = {PORT}")):
+            return
+        time.sleep(0.02)  # polling interval
+    sys.exit("ramp: iperf3 does not listen")
+
+
+def main():
+    packet = int(link.setting("PACKET", "1500"))
+    steps = [float(word) for word in link.setting(
+        "STEPS_MBIT", "100 200 400 800 1600 3200").split()]
+    ms = float(link.setting("STEP_MS", "200"))
+    out = {}
+    clean = top = 0.0
+    with link.link(packet):
+        for mbit in steps:
+            arrived, lost = step(mbit, packet, ms)
+            out |= {f"arrived_{mbit:g}": arrived, f"lost_{mbit:g}": lost}
+            top = max(top, arrived)
+            if lost <= LOST_PERCENT:
+                clean = max(clean, arrived)
+    print(json.dumps({"top_mbit": top, "clean_mbit": clean} | out))
+
+
+if __name__ == "__main__":
+    main()
