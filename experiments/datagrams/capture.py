@@ -27,24 +27,20 @@ FIGURES = re.compile(r"(\d+) packets (captured|received by filter|dropped by "
 
 def generate(frame, rate_mbit, frames, cpu):
     """Send, and return Mbit/s as the generator tells it."""
-    # It belongs to the namespace of whoever looks at it.
-    script = f"""
-set -e
-cd /proc/net/pktgen
-echo rem_device_all >kpktgend_{cpu}
-echo add_device veth0 >kpktgend_{cpu}
-for word in "pkt_size {frame - 4}" "count {frames}" "ratep {rate_of(frame, rate_mbit)}" \\
-	"dst {link.ADDRESS}" "dst_mac $MAC" "udp_dst_min 9" "udp_dst_max 9"; do
-	echo "$word" >veth0
-done
-echo start >pgctrl
-grep Mb/sec veth0
-echo rem_device_all >kpktgend_{cpu}
-"""
     mac = json.loads(link.run("ip", "-n", link.RECEIVER, "-j", "link", "show",
                               "veth0"))[0]["address"]
-    said = link.run(*link.inside(link.SENDER, "env", f"MAC={mac}", "sh", "-c",
-                                 script))
+    thread = f"kpktgend_{cpu}"
+    writes = [(thread, "rem_device_all"), (thread, "add_device veth0"),
+              ("veth0", f"pkt_size {frame - 4}"), ("veth0", f"count {frames}"),
+              ("veth0", f"ratep {rate_of(frame, rate_mbit)}"),
+              ("veth0", f"dst {link.ADDRESS}"), ("veth0", f"dst_mac {mac}"),
+              ("veth0", "udp_dst_min 9"), ("veth0", "udp_dst_max 9"),
+              ("pgctrl", "start")]
+    # Its files belong to the namespace of whoever looks at them.
+    script = ["cd /proc/net/pktgen || exit",
+              *(f"echo {words} >{file} || exit" for file, words in writes),
+              "grep Mb/sec veth0"]
+    said = link.run(*link.inside(link.SENDER, "sh", "-c", "\n".join(script)))
     return float(re.search(r"(\d+)Mb/sec", said)[1])
 
 

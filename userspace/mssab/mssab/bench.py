@@ -20,9 +20,11 @@ from .errors import MssabError
 class Bench:
     """A place to measure in; everything is gone when the with-block ends."""
 
-    def __init__(self, plan: Plan, module_keys: list[str] | None = None) \
-            -> None:
+    def __init__(self, plan: Plan, module_keys: list[str] | None = None,
+                 warm: bool = False) -> None:
+        """@warm: do not measure the first block twice, and drop the first."""
         self.plan = plan
+        self._warm = warm
         self._keys = plan.module_keys if module_keys is None else module_keys
         self._lab = system.Lab()
 
@@ -61,12 +63,16 @@ class Bench:
 
     def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """One block; @share: of its connections, that are treated, %."""
+        if not self._warm:
+            # What loads, allocates or is read for the first time is not the
+            # first arm's.
+            self._warm = True
+            self._raw(arm, seed, share)
         ticks, stolen = system.cpu_times()
         soft, hard = system.softirqs(), system.interrupts()
         used = _children()
         start = time.monotonic()
-        raw = self._connections(arm, seed, share) if share \
-            else self._load(arm, seed)
+        raw = self._raw(arm, seed, share)
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
@@ -79,6 +85,11 @@ class Bench:
             "stolen_percent": 100 * max(stolen - 1, 0) / max(ticks, 1),
             "generator_percent": _generator(raw)}
         return raw
+
+    def _raw(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        if share:
+            return self._connections(arm, seed, share)
+        return self._load(arm, seed)
 
     def _load(self, arm: Arm, seed: int) -> dict[str, Any]:
         if self.plan.program:

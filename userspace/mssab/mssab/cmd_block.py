@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
                          f"{', '.join(arm.name for arm in plan.arms)})")
     # The other arm may be one that this kernel cannot have.
     place = bench.Bench(dataclasses.replace(plan, arms=(arm, arm)),
-                        plan.module_keys)
+                        plan.module_keys, warm=True)
     with system.alone(), place:
         if args.output:
             raw = place.measure(arm, args.seed, 0)
