@@ -16,7 +16,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import analysis, campaign, design, errors, journal  # noqa: E402
+from mssab import analysis, bench, campaign, design, errors, \
+    journal  # noqa: E402
 
 TEXT = '''[design]
 pairs = 12
@@ -381,3 +382,18 @@ def test_what_is_a_pair(blocks, attempts):
     counted = analysis.pairs(blocks, "ab")
     assert [stock["attempt"] for stock, _ in counted] == attempts
     assert all((a["side"], b["side"]) == (0, 1) for a, b in counted)
+
+
+@pytest.mark.parametrize("text, warm, runs", [
+    (TEXT, False, 2),
+    ("[design]\n[cell]\n[arms]\na = {}\nb = {}\n", False, 3),
+    ("[design]\n[cell]\n[arms]\na = {}\nb = {}\n", True, 2),
+])
+def test_the_first_block_of_a_cell_is_run_twice(monkeypatch, text, warm, runs):
+    place = bench.Bench(design.parse(Path("e.toml"), text), warm=warm)
+    seen = []
+    monkeypatch.setattr(place, "_load", lambda arm, seed: seen.append(seed)
+                        or {"is": len(seen)})
+    assert place.measure(place.plan.arms[0], 5, 0)["is"] == runs - 1
+    assert place.measure(place.plan.arms[0], 6, 0)["is"] == runs
+    assert seen == [5] * (runs - 1) + [6]

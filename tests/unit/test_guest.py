@@ -137,9 +137,18 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
     guest = load()
     monkeypatch.setattr(guest, "emulator_version", lambda: version)
     args = argparse.Namespace(mode=mode, kvm=kvm, memory="1G", cpus=2, seed=1,
-                              rwdir=[])
+                              nics=None, rwdir=[])
     command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
     assert ("thread=single" in " ".join(command)) == one_thread
+
+
+def test_two_cards_on_one_wire():
+    guest = load()
+    args = argparse.Namespace(mode="deterministic", kvm=False, memory="1G",
+                              cpus=2, seed=1, nics="igb", rwdir=[])
+    words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
+    assert words.count("hubid=0") == words.count("-device igb,") == 2
+    assert "mac=52:54:00:09:00:01" in words and "00:02" in words
 
 
 def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
@@ -160,7 +169,7 @@ def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
     guest = load()
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     args = argparse.Namespace(mode="fast", memory="1G", cpus=2, kvm=False,
-                              rwdir=[tmp_path], seed=1)
+                              nics=None, rwdir=[tmp_path], seed=1)
     root = tmp_path / "roots/trixie"
     image = root / "boot/vmlinuz-7.3.4+deb13-amd64"
     image.parent.mkdir(parents=True)

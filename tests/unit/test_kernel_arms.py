@@ -203,7 +203,8 @@ def test_a_block(tmp_path, monkeypatch):
     seen = []
 
     class Bench:
-        def __init__(self, plan, keys):
+        def __init__(self, plan, keys, warm):
+            assert warm, "each guest has one block"
             seen.append(([arm.name for arm in plan.arms], keys))
 
         def __enter__(self):

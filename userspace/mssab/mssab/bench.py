@@ -22,9 +22,10 @@ class Bench:
 
     def __init__(self, plan: Plan, module_keys: list[str] | None = None,
                  warm: bool = False) -> None:
-        """@warm: do not measure the first block twice, and drop the first."""
+        """@warm: the first block of a cell counts at once."""
         self.plan = plan
-        self._warm = warm
+        # A program is measured as it is.
+        self._warm = warm or bool(plan.program)
         self._keys = plan.module_keys if module_keys is None else module_keys
         self._lab = system.Lab()
 
