@@ -241,6 +241,20 @@ def test_interfaces_come_back_as_they_were(host):
     interfaces.put_back(BED.ends)  # nothing is left to do
 
 
+def test_a_driver_that_refuses_keeps_no_interface_away(host, monkeypatch):
+    interfaces.keep(CELL)
+    interfaces.move(CELL, BED)
+    host("ethtool", "-K", "eth1", "generic-segmentation-offload", "off")
+
+    def refuses(*_):
+        raise errors.MssabError("no")
+    monkeypatch.setattr(devices, "write", refuses)
+    with pytest.raises(errors.MssabError, match="no"):
+        interfaces.put_back(BED.ends)
+    assert {link["netns"] for link in host.links.values()} == {""}
+    assert interfaces.RECORD.exists(), "the next one tries again"
+
+
 def test_half_a_move_is_put_back(host):
     """A kill between the two interfaces."""
     before = json.dumps(host.links)

@@ -130,6 +130,8 @@ def put_back(ends: Iterable[str]) -> None:
                         str(os.getpid()))
         command("ip", "link", "set", name, "mtu", str(was["mtu"]),
                 "up" if was["up"] else "down")
+    # All are home before a driver may refuse something.
+    for name, was in record.items():
         devices.write(name, devices.changed(was["device"], devices.read(name)))
     RECORD.unlink()
 
