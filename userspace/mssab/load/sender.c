@@ -99,7 +99,10 @@ static void reap(int fd, struct shared *shared)
 	}
 }
 
-/* As write(), without a copy where the way to the receiver allows it. */
+/*
+ * As write(), without a copy where the way to the receiver allows it.  The buffer
+ * holds zeros for good, so it may go out again before it is said to be free.
+ */
 static ssize_t write_zerocopy(int fd, struct shared *shared, const char *buf)
 {
 	struct pollfd told = { .fd = fd };
