@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Names that are imported from our packages and not defined there.  pyflakes looks at
+one file at a time, and what only guests run would be found only in a guest.  Also
+reads Python inside shell scripts.  Imports nothing.
+
+usage: imports.py FILE...     prints FILE:LINE: sentence
+"""
+import ast
+import re
+import sys
+from pathlib import Path
+
+PACKAGES = {"mssab": Path("userspace/mssab"), "msstune": Path("userspace/msstune")}
+IMPORT = re.compile(
+    r"^[ \t]*from (mssab|msstune)((?:\.\w+)*) import (\([^)]*\)|(?:\\\n|[^#\n])*)",
+    re.MULTILINE)
+
+
+def names(path):
+    """What a module defines, as far as its text tells."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                yield (alias.asname or alias.name).partition(".")[0]
+
+
+def missing(package, dotted, wanted):
+    place = PACKAGES[package].joinpath(package, *dotted.strip(".").split("."))
+    if place.is_dir():
+        have = {entry.stem for entry in place.iterdir()}
+        place /= "__init__"
+    else:
+        have = set()
+    module = place.with_suffix(".py")
+    if not module.exists():
+        return wanted
+    have |= set(names(module))
+    return [name for name in wanted if name not in have]
+
+
+def main():
+    for file in sys.argv[1:]:
+        text = Path(file).read_text(encoding="utf-8", errors="replace")
+        for match in IMPORT.finditer(text):
+            package, dotted, listed = match.groups()
+            listed = re.sub(r"#.*|[()\\]", "", listed)
+            wanted = [part.split()[0] for part in listed.split(",") if part.strip()]
+            line = text.count("\n", 0, match.start()) + 1
+            for name in missing(package, dotted, wanted):
+                print(f"{file}:{line}: {package}{dotted} has no {name}")
+
+
+if __name__ == "__main__":
+    main()
