@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, metrics, profiler, servers  # noqa: E402
+from mssab import design, errors, metrics, profiler, servers, system  # noqa: E402
 from mssab.experiment import Cell  # noqa: E402
 
 NUTTCP = """\
@@ -228,3 +228,28 @@ def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):
         with profiler.recording(1, "10.9.0.2", False):
             1 / 0
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
+    """A driver's delay loops, as a device comes up, are no packet's."""
+    seen = {"interrupts": 0, "softirqs": 0}
+
+    def happens(count, result):
+        def call(*_, **__):
+            for key in seen:
+                seen[key] += count
+            return result
+        return call
+    for key in seen:
+        monkeypatch.setattr(system, key, lambda key=key: seen[key])
+    monkeypatch.setattr(system, "_counted", lambda bed: {end: dict.fromkeys(
+        ("Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Udp.InDatagrams",
+         "Udp.OutDatagrams"), seen["interrupts"]) for end in bed.ends})
+    monkeypatch.setattr(system, "has_module", lambda: False)
+    monkeypatch.setattr(system.loads, "run", happens(10, {"bytes": 1}))
+    lab = system.Lab()
+    monkeypatch.setattr(lab, "prepare", happens(
+        1000, system.Bed(system.SENDER, system.RECEIVER, "10.9.0.2")))
+    monkeypatch.setattr(lab, "tear_down", happens(1000, None))
+    raw = lab.trial(design.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
+    assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)

@@ -70,7 +70,6 @@ class Bench:
             self._warm = True
             self._raw(arm, seed, share)
         ticks, stolen = system.cpu_times()
-        soft, hard = system.softirqs(), system.interrupts()
         used = _children()
         start = time.monotonic()
         raw = self._raw(arm, seed, share)
@@ -78,8 +77,6 @@ class Bench:
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
             system.cpu_times(), (ticks, stolen)))
-        raw["softirqs"] = system.softirqs() - soft
-        raw["interrupts"] = system.interrupts() - hard
         raw["host"] = {
             "elapsed_s": elapsed, "cpu_s": used,
             # One tick may be of a moment before.

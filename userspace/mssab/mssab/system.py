@@ -164,6 +164,12 @@ def _grown(bed: Bed, before: dict[str, dict[str, int]]) \
             for end, now in _counted(bed).items()}
 
 
+def _interrupted() -> dict[str, int]:
+    """Of the host, to be read where packets are counted: setting devices up
+    interrupts, too."""
+    return {"softirqs": softirqs(), "interrupts": interrupts()}
+
+
 def _told(bed: Bed, raw: dict[str, Any],
           grown: dict[str, dict[str, int]]) -> dict[str, Any]:
     """What the load said, and beside it what the kernel counted: all of it in
@@ -249,10 +255,11 @@ class Lab:
             bed = self.prepare(arm, keys, cell)
             with profiler.recording(sample, bed.address, cell.udp) if sample \
                     else nullcontext({}) as profile:
-                before = _counted(bed)
+                before, were = _counted(bed), _interrupted()
                 result = loads.run(cell, bed, aligned=True)
-                grown = _grown(bed, before)
-            return _told(bed, result, grown) | profile
+                grown, are = _grown(bed, before), _interrupted()
+            return _told(bed, result, grown) | profile | {
+                key: are[key] - were[key] for key in are}
         finally:
             self.tear_down()
 
