@@ -83,6 +83,12 @@ def test_sender(flow, limit):
     ({"rcv_ssthresh": 131072, "rcvbuf": 262144}, "receive-buffer-fixed"),
     ({"rcv_ssthresh": 131072, "rcvbuf": 262144, "options": 3},
      "window-scaling"),
+    # Seen in a guest: rcv_ssthresh grows beyond what can be offered.
+    ({"rcv_ssthresh": 428520, "rcvbuf": 859392, "options": 3, "rcv_rtt": 153178,
+      "d_bytes_received": 741376}, "window-scaling"),
+    # And it stays as it was where SO_RCVBUF comes later.
+    ({"rcv_ssthresh": 64088, "rcvbuf": 16384, "rcv_rtt": 153909,
+      "d_bytes_received": 99008}, "receive-buffer-fixed"),
     ({}, "unknown"),
 ])
 def test_receiver(flow, limit):

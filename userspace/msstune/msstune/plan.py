@@ -80,7 +80,8 @@ def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal
                        "the window is the limit, and autotuning stops at the third "
                        "value; half of a buffer is window", how + note,
                        f"{S0}, section 3.3.1; {IP_SYSCTL}",
-                       "memory: a connection may take that much")
+                       "memory: a connection may take that much; programs that listen "
+                       "already begin with the old second value until started again")
     if facts["sysctl"].get("net.ipv4.tcp_moderate_rcvbuf") == "0":
         yield Proposal("sysctl:net.ipv4.tcp_moderate_rcvbuf", "0", "1",
                        "buffers cannot grow while autotuning is off", d.why,

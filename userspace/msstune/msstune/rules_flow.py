@@ -24,6 +24,7 @@ WASTE = 1 / 24       # as the module's: what is worth acting on
 FEW = 16             # segments in a window where granularity matters
 LOSS = 5e-4          # share of segments sent again that is a matter
 FULL_RTT = 1.5       # round trip over its minimum: a queue stands on the path
+UNSCALED = 65535     # bytes, the most that a header can offer without scaling
 LEAST = 20_000       # bytes moved that make a connection worth a word
 
 
@@ -173,8 +174,8 @@ def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
                 "the rate is below what the link can carry", figures)
     if not f["options"] & OPT_WSCALE and window > 16384:
         return ("window-scaling", "high",
-                f"{told}, and without window scaling it cannot exceed 65535 "
-                f"bytes: {units.bits(65535 * 8e6 / max(1, f['min_rtt']))}",
+                f"{told}, and without window scaling it cannot exceed {UNSCALED} "
+                f"bytes: {units.bits(UNSCALED * 8e6 / max(1, f['min_rtt']))}",
                 "both ends agree on scaling in a new connection", figures)
     return ("receive-window", "high",
             f"{told}: {units.size(window)} in {f['rtt'] / 1e3:.3g} ms allow "
@@ -246,6 +247,10 @@ def _recovering(f: Flow, figures: dict[str, Any]) -> Answer:
 def _receiver(f: Flow, facts: Facts) -> Answer:
     rate = f["d_bytes_received"] / f.get("seconds", facts["interval"])
     window, buffer = f["rcv_ssthresh"], f.get("rcvbuf", 0)
+    if not f["options"] & OPT_WSCALE:
+        window = min(window, UNSCALED)  # the kernel's own figure goes on growing
+    if 0 < buffer < window:
+        window = buffer // 2  # of before SO_RCVBUF; half of a buffer is window
     rtt = f["rcv_rtt"] / 1e6
     used = rate * rtt / window if window else 0.0
     figures = {"bits_per_second": rate * 8, "rcv_rtt_us": f["rcv_rtt"],
@@ -264,7 +269,7 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
                 f"round trip of {f['rcv_rtt'] / 1e3:.3g} ms")
         if not f["options"] & OPT_WSCALE and window > 16384:
             return ("window-scaling", "high", f"{told}, and without scaling it "
-                    "cannot grow beyond 65535 bytes",
+                    f"cannot grow beyond {UNSCALED} bytes",
                     "both ends agree on scaling in a new connection", figures)
         top = [int(word) for word in facts["sysctl"].get(
             "net.ipv4.tcp_rmem", "4096 131072 6291456").split()][2]
