@@ -202,7 +202,9 @@ other_filter() {
 filters_differ() {
 	local edit
 	for edit in 's/("port": )5201/\180/' 's/("addr": ")/\110.0.0.0\/8/' \
-		's/^  "addr": ""/&,\n  "filter": "dev eth0"/'; do
+		's/^  "addr": ""/&,\n  "filter": "dev eth0"/' \
+		's/^  "addr": ""/&,\n  "udp": true/' \
+		's/^  "addr": ""/&,\n  "fine": true/'; do
 		other_filter "$edit" || return
 		! "$PP" merge -o none.json "$KEPT" filter.json 2>err &&
 			[ "$(wc -l <err)" -eq 1 ] && [ ! -e none.json ] &&

@@ -586,6 +586,8 @@ int session__read(struct session *s, struct profile *p)
 		snprintf(p->addr, sizeof(p->addr), "%.46s/%u", s->config.addr,
 			 s->config.prefix);
 	snprintf(p->filter, sizeof(p->filter), "%s", s->config.filter);
+	p->udp = s->config.udp;
+	p->fine = s->config.fine;
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
 	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;

@@ -160,7 +160,7 @@ static const char *unlike(const struct profile *a, const struct profile *b)
 	if (a->sample != b->sample || !a->budget_ppm != !b->budget_ppm)
 		return "sampled in another way";
 	if (!profile__same_filter(a, b))
-		return "recorded with another filter";
+		return "recorded with another filter, --udp or --fine";
 	if (a->subtracted != b->subtracted)
 		return "of an older pathprof, whose own cost is not known; "
 		       "--raw compares times as measured";

@@ -101,8 +101,8 @@ static void print_rows(const struct table *t, size_t limit, bool same_filter)
 	size_t i;
 
 	if (!same_filter)
-		printf("Recorded with different filters: a share is of what "
-		       "each chose.\n");
+		printf("Recorded with different filters, --udp or --fine: a "
+		       "share is of what each chose.\n");
 	printf("  PKT%%   NEW%%      +-   NS/PKT     NEW   CHANGE%%      +-  "
 	       "WHAT\n");
 	for (i = 0; i < t->n && (!limit || i < limit); i++) {

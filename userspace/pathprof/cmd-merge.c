@@ -42,8 +42,8 @@ int cmd_merge(const struct command *self, int argc, char **argv)
 				 argv[at - 1]);
 		else if (rc == -EXDEV)
 			snprintf(err, sizeof(err), "%s was recorded with "
-				 "another filter than %s: the sum would be of "
-				 "neither", argv[at], argv[at - 1]);
+				 "another filter, --udp or --fine than %s: "
+				 "the sum would be of neither", argv[at], argv[at - 1]);
 		else if (rc == -EOVERFLOW)
 			snprintf(err, sizeof(err), "with %s the sum is more "
 				 "than a profile can hold", argv[at]);

@@ -186,6 +186,16 @@ static void read_account(struct reader *r, const json_t *root,
 							INT64_MAX);
 }
 
+/* An option that was given or not: missing if not. */
+static bool read_asked(struct reader *r, const json_t *o, const char *key)
+{
+	const json_t *value = json_object_get(o, key);
+
+	if (value && !json_is_boolean(value))
+		reader__refuse(r, "is not true or false", key);
+	return json_is_true(value);
+}
+
 static void read_root(struct reader *r, const json_t *root, struct profile *p)
 {
 	const json_t *o, *command = json_object_get(root, "command");
@@ -212,6 +222,8 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	reader__text(r, o, "addr", p->addr, sizeof(p->addr));
 	if (json_object_get(o, "filter"))
 		reader__text(r, o, "filter", p->filter, sizeof(p->filter));
+	p->udp = read_asked(r, o, "udp");
+	p->fine = read_asked(r, o, "fine");
 	p->command_status = reader__number(r, root, "command_status", 255);
 	if (json_is_string(command))
 		p->command = strdup(json_string_value(command));

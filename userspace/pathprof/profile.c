@@ -416,7 +416,8 @@ static uint16_t merge_reason(struct profile *to, const struct profile *from,
 bool profile__same_filter(const struct profile *a, const struct profile *b)
 {
 	return a->port == b->port && !strcmp(a->addr, b->addr) &&
-	       !strcmp(a->filter, b->filter);
+	       !strcmp(a->filter, b->filter) && a->udp == b->udp &&
+	       a->fine == b->fine;
 }
 
 static bool timed(const struct profile *p)
