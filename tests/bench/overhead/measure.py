@@ -23,21 +23,23 @@ from pathlib import Path
 #: Arguments of the load (see load.c), rounds of a short and of a long run.
 #: A long one holds many sampling windows.
 WORKLOADS = {
-    "ping-pong": (["pingpong", "127.0.0.1", "lo"], 1, 1000, 40000),
-    "veth 1500": (["write", "10.9.0.2", "veth0"], 65536, 16, 640),
-    "64 KB writes": (["write", "127.0.0.1", "lo"], 65536, 128, 5120),
+    "ping-pong": (["pingpong", "127.0.0.1", "lo"], 1, 1000, 100000),
+    "veth 1500": (["write", "10.9.0.2", "veth0"], 65536, 16, 2560),
+    "64 KB writes": (["write", "127.0.0.1", "lo"], 65536, 128, 20480),
 }
-HOOKS = ["ip_output", "__dev_queue_xmit", "dev_hard_start_xmit", "ip_rcv",
-         "tcp_v4_rcv", "tcp_rcv_established"]
+#: Functions, and what they call their packet.
+HOOKS = {"ip_output": "skb", "__dev_queue_xmit": "skb",
+         "dev_hard_start_xmit": "first", "ip_rcv": "skb", "tcp_v4_rcv": "skb",
+         "tcp_rcv_established": "skb"}
 LATENCY = """
 kfunc:tcp_v4_rcv { @at[(uint64)args->skb] = nsecs; }
 kfunc:tcp_rcv_established / @at[(uint64)args->skb] /
 { @ns = hist(nsecs - @at[(uint64)args->skb]);
   delete(@at[(uint64)args->skb]); }
 """
-PRINT = ",".join(f"kfunc:{hook}" for hook in HOOKS) + """
-{ printf("%llx %llu %s\\n", (uint64)args->skb, nsecs, probe); }
-"""
+PRINT = "".join(f"""
+kfunc:{hook} {{ printf("%llx %llu %s\\n", (uint64)args->{packet}, nsecs, probe); }}
+""" for hook, packet in HOOKS.items())
 TRACEPOINTS = ["-e", "net:*", "-e", "skb:*", "-e", "tcp:*"]
 
 #: Arm: command ({pp} is pathprof, {out} a file), what its output or the file
@@ -133,6 +135,11 @@ class Tool:
             time.sleep(ready)  # it never says so
         self.start_ns = time.monotonic_ns() - before
 
+    def still_there(self):
+        """One that has ended would look as if it cost nothing."""
+        if self.process and self.process.poll() is not None:
+            sys.exit("measure: it has ended: " + self.log.read_text())
+
     def catch_up(self):
         """What it ran after the load, until quiet for 100 ms (or 10 s)."""
         if not self.process:
@@ -220,6 +227,7 @@ def measure(arm, load, pathprof, folder, names):
             print(f"{arm:<20} {name:<13} {done['packets']:7} packets "
                   f"{(done['ns'] + done['after_ns']) / done['packets']:10.1f}",
                   flush=True)
+    tool.still_there()
     memory = tool.memory()
     stop = tool.stop()
     log = tool.log.read_text(errors="replace") if tool.process else ""
