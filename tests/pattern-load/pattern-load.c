@@ -97,13 +97,13 @@ static bool excused(struct flow *f, int end, uint64_t passed)
 	struct way *w = &f->way[end];
 	struct tcp_info info = {};
 	socklen_t len = sizeof(info);
-	struct timer timer;
+	/* Before the ACKs: reading the table takes long, and one may come. */
+	struct timer timer = timer_of(f, end);
 
 	if (getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &info, &len))
 		return false;
 	if (info.tcpi_last_ack_recv * MSEC < SLACK_NS)
 		return true;
-	timer = timer_of(f, end);
 	w->overdue = timer.overdue ? w->overdue + passed : 0;
 	if (w->overdue > STUCK_NS)
 		return false;
