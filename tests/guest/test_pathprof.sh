@@ -5,36 +5,12 @@
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/guest/profiles.sh
+. "$(dirname "$0")/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # figures worth seeing even when all is well
-
-# Questions to a profile file: fields FILE EXPRESSION..., one answer a line,
-# with p the profile, a its account, n(words...) the packets of the paths that
-# have all these words (direction, end, flags, vFAMILY, @stage, fact NAME), and
-# n(..., k="segments") another sum; joined(True) those that TCP joined to
-# another one, joined(False) the backlog.  One start of python answers them all.
-fields() {
-	python3 -IS - "$@" <<'EOF'
-import json, sys
-with open(sys.argv[1]) as f:
-    p = json.load(f)
-names = {s["id"]: s["name"] for s in p["stages"]}
-words = [({x["direction"], x["end"], "v%d" % x["family"], *x["flags"],
-           *("@" + names[i] for i in x["stages"]),
-           *("fact " + i for i in x["facts"])}, x) for x in p["paths"]]
-def n(*want, k="packets"):
-    return sum(x[k] for have, x in words if have.issuperset(want))
-def joined(by_tcp):
-    return sum(x["packets"] for have, x in words if "joined" in have
-               and bool(have & {"@estab", "@state"}) == by_tcp)
-a = p["account"]
-for expression in sys.argv[2:]:
-    answer = eval("(" + expression + ")")
-    print(*answer if isinstance(answer, tuple) else [answer])
-EOF
-}
 
 # at NETNS COMMAND...: "-" is here.
 at() {
@@ -130,13 +106,6 @@ within() {
 	done
 }
 
-more_than() {
-	[ "$1" -gt "$2" ] || {
-		echo "$3: $1, wanted more than $2"
-		return 1
-	}
-}
-
 # stage_times FILE: each stage has as many times as packets that came through.
 stage_times() {
 	is "$(fields "$1" '[s["name"] for s in p["stages"] if
@@ -157,22 +126,6 @@ some() {
 		shift
 	done <found
 	is $# 0
-}
-
-no_programs() { ! bpftool prog | grep -qE 'name (netif_receive_s|tcp_probe|tcp_add_backlog) '; }
-
-# ping_pong PORT COUNT ADDR ...: COUNT packets, each read before the next.
-ping_pong() {
-	python3 -IS - "$@" <<'EOF'
-import socket, sys
-for port, count, addr in zip(*[iter(sys.argv[1:])] * 3):
-    listener = socket.create_server((addr, int(port)))
-    a = socket.create_connection((addr, int(port)))
-    b = listener.accept()[0]
-    for i in range(int(count)):
-        a.sendall(b"x" * 100)
-        b.recv(1000)
-EOF
 }
 
 listening() { ss -Hltn | grep -q ":$1 "; }
@@ -355,7 +308,8 @@ case_fine() {
 	awk '$1 > 65536 { print "too many: " $0; bad = 1 } END { exit bad }' \
 		verified || return
 	is "$(fields fine.json 'n("rx", "data", "@queue"), n("tx", "data"),
-		sum(h["state"] == "failed" for h in p["hooks"])')" "10 10 0"
+		sum(h["state"] == "failed" for h in p["hooks"]),
+		p["config"]["fine"] and p["config"]["udp"]')" "10 10 0 True"
 }
 check "all hooks attach, and the verifier finds them small" case_fine
 
