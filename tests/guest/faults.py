@@ -22,7 +22,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab.system import inside  # noqa: E402
+from mssab.netns import inside  # noqa: E402
 from msstune import collect, diagnose, plan, settings  # noqa: E402
 
 A, B = "tune-a", "tune-b"      # and a slot's number behind

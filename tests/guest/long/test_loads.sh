@@ -91,7 +91,11 @@ check "no pathprof: told in one line" no_pathprof
 ip link add eth-a mtu 2000 type veth peer name eth-b
 ip link set eth-a up
 defer "ip link del eth-a"
-state() { ip -o link show | grep -E 'eth-[ab]' | sed 's/^[0-9]*: //; s/state.*//'; }
+# The kernel says a while later that a carrier has gone.
+state() {
+	ip -o link show | grep -E 'eth-[ab]' |
+		sed 's/^[0-9]*: //; s/state.*//; s/NO-CARRIER,//'
+}
 experiment mssab-load retransmits 'link = "interfaces"' \
 	'sender_interface = "eth-a"' 'receiver_interface = "eth-b"' \
 	"warmup_ms = 100" "measure_ms = 200"
@@ -133,8 +137,8 @@ check "what the driver lacks is told" cannot "coalesce = { rx-usecs = 1 }" \
 	'ethtool -c eth-a'
 zerocopy() {
 	sed -i "s/^b = .*/b = { zerocopy = true, sender_cpu = 1, receiver_cpu = 0 }/" e.toml
-	# veth copies after all, and says so.
-	arm=b block 'raw["zerocopy_copied"] > 10' 'raw["zerocopy_sent"] < 10'
+	# veth copies after all, and says so; but not what is dropped before it.
+	arm=b block 'raw["zerocopy_copied"] > max(10, raw["zerocopy_sent"])'
 }
 check "zero copy, each end on a CPU" zerocopy
 check "nothing is left" left_over

@@ -29,7 +29,7 @@ python_cases /dev/stdin "$TOP" <<-'END'
 	import subprocess, sys
 	sys.path[:0] = [sys.argv[1] + "/userspace/msstune",
 	                sys.argv[1] + "/userspace/mssab"]
-	from mssab.system import inside
+	from mssab.netns import inside
 	from msstune import settings
 	def shown():
 	    text = subprocess.run(["tc", "qdisc", "show", "dev", "vq", "root"],
