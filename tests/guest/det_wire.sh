@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # What the policies put on the wire, packet by packet: captured at the sender,
 # judged by wire.py.  Deterministic guest, so that treatment begins for sure.
-. "$(dirname "$0")/../../lib.sh"
+. "$(dirname "$0")/../lib.sh"
 
 set_in() { ip netns exec "$1" sysctl -qw "net.$2=$3"; }
 
