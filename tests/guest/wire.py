@@ -137,25 +137,34 @@ class Connection:
     def offered(self, packet):
         return packet.window << self.scale
 
-    def check_edges(self):
-        """The right edge never moves back, and nothing is sent beyond it."""
-        edge = self.edge
+    def check_edges(self, refuses):
+        """The right edge never moves back, and nothing is sent beyond it.
+
+        @refuses: but a buffer made small under data on its way may refuse it with
+        a window of 0, since Linux 6.6 (e2142825c120).  That edge counts from then
+        on; what was sent before it is sent again, as far as the old one."""
+        edge = last = self.edge
         for packet in self.packets:
             if packet in self.offers:
                 new = self.place(packet.ack) + self.offered(packet)
-                if new < edge:
-                    self.wrong(packet, f"right edge back by {edge - new}")
+                if new < last and not (refuses and packet.window == 0):
+                    self.wrong(packet, f"right edge back by {last - new}")
+                last = new
                 edge = max(edge, new)
             elif packet.dport == self.port and packet.size:
                 end = self.end(packet)
-                packet.fills = end == edge
+                packet.fills = end in (last, edge)
                 if end > edge:
                     self.wrong(packet, f"{end - edge} bytes beyond the window")
 
     def check_sizes(self):
         """No segment above the MSS; none below MIN_SEG but where the data, the
-        window or a piece of one MSS ends."""
+        window or a piece of one MSS ends, or what is sent again."""
+        sent = set()
         for packet in self.data:
+            if (packet.seq, packet.size) in sent:
+                continue
+            sent.add((packet.seq, packet.size))
             if packet.size > self.mss:
                 self.wrong(packet, f"{packet.size} bytes, MSS {self.mss}")
             elif packet.size < MIN_SEG and packet is not self.data[-1] and \
@@ -273,7 +282,7 @@ def main():
     aligns = [e for e in events
               if e.name == "align" and e.fields["dport"] == port]
     connection = Connection(packets, port)
-    connection.check_edges()
+    connection.check_edges(refuses=sender == "small")
     connection.check_sizes()
     acted = "nothing"
     enough = len(connection.data) > 100

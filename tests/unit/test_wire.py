@@ -251,6 +251,40 @@ def test_below_one_mss(judge, size, status):
     assert got == status, output
 
 
+def refusing(least=0):
+    """A buffer made small under data on its way: its offer goes back to @least,
+    then to 700 bytes, and what was sent before is sent again to their end."""
+    capture, at = bulk([MSS] * 3, 3 * MSS, 2)
+    capture.data(at, MSS)
+    capture.offer(at, least)
+    capture.offer(at, 700)
+    capture.data(at, 700)
+    capture.offer(at + 700, 0)
+    capture.offer(at + 700, 50)
+    capture.data(at + 700, 50)
+    capture.offer(at + 700, 700)
+    capture.data(at + 700, 50)
+    capture.align("stall", "stall", 850)
+    at += 750
+    for _ in range(101):
+        capture.offer(at, WINDOW)
+        capture.data(at, 850)
+        at += 850
+    return capture
+
+
+def test_refused_data(judge):
+    assert judge(refusing(), sender="small")[0] == 0
+
+
+def test_refused_but_not_altogether(judge):
+    objects(judge(refusing(1), sender="small"), "right edge back by 2999")
+
+
+def test_refused_with_a_buffer_that_stays(judge):
+    objects(judge(refusing()), "right edge back by 3000")
+
+
 def test_old_cuts(judge):
     capture = Capture()
     capture.offer(0, 3 * MSS)
