@@ -61,11 +61,11 @@ def transfer():
             pass
 
     enter("a")
-    # On 6.12 the first segments set a clamp of their own; and what was on
+    # Since 6.12 the first segments set a clamp of their own; and what was on
     # offer before is used up in pieces that fit, for it is not taken back.
-    for _ in range(2):
+    for segments in (4, 128):
         option(peer, socket.TCP_WINDOW_CLAMP, WINDOW)
-        for _ in range(64):
+        for _ in range(segments):
             sock.sendall(bytes(MSS))
             receive(peer, MSS)
     sender = Sender(send)
