@@ -22,8 +22,9 @@
  *           locked in a steady state".
  *   KEEP    go on and follow the window.  Back to WATCH when it no longer
  *           delivers clearly more than stock did, when the congestion window
- *           becomes the limit, when whole segments fill the window again, and
- *           from time to time to see what stock delivers now.
+ *           becomes the limit, when whole segments fill the window again, when
+ *           in a window this large stock might deliver as much, and from time
+ *           to time: all to see what stock delivers now.
  *
  * Windows below one segment.  With nothing in flight stock Linux sends one
  * window per max(RTO, 200 ms) (tcp_check_probe_timer).  A connection that has
@@ -234,6 +235,8 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		/* Stock delivers now more, now less: a trial must beat both. */
 		tx->base_rate = max(rate, tx->last_rate);
 		tx->base_wnd = tx->epoch_wnd;
+		if (tx->own_segs <= tx->base_wnd / tp->mss_cache)
+			tx->own_segs = 0;
 		tx->best_rate = 0;
 		tx->nudged = 0;
 		tx->goal = seg;
@@ -288,10 +291,12 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 mss = tp->mss_cache;
 	u32 segs = tx->base_wnd / mss;
+	u32 segs_now = tx->epoch_wnd / mss;
+	bool own = segs_now <= tx->own_segs;
 	u32 seg;
 
 	seg = wanted_segment(sk, tx, &conn->mn->set);
-	if (seg == mss) {
+	if (seg == mss && !own) {
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return MSSFRAC_WHY_MOVED;
 	}
@@ -300,9 +305,15 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	 * it may not deliver less: a receiver that acknowledges before it has
 	 * read offers half, and with other segments would not do so.
 	 */
-	if (rate * segs < worthwhile(tx) * max(segs, tx->epoch_wnd / mss)) {
+	if (rate * segs < worthwhile(tx) * (own ? segs : max(segs, segs_now))) {
 		if (try_nudge(tp, tx))
 			return MSSFRAC_WHY_NUDGE;
+		if (rate >= worthwhile(tx)) {
+			/* Or is it larger because the segments are smaller? */
+			tx->own_segs = segs_now;
+			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
+			return MSSFRAC_WHY_MOVED;
+		}
 		give_up(conn, tp);
 		return MSSFRAC_WHY_LOST_GAIN;
 	}
@@ -315,11 +326,11 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	}
 	if (READ_ONCE(conn->mn->set.tx_steady)) {
 		/* The best size was found for another window: raise, go down again. */
-		if (seg >= tx->goal + step || seg + step <= tx->goal) {
+		if (!own && (seg >= tx->goal + step || seg + step <= tx->goal)) {
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 			return MSSFRAC_WHY_MOVED;
 		}
-	} else if (seg < tx->seg || seg >= tx->seg + step) {
+	} else if (seg < mss && (seg < tx->seg || seg >= tx->seg + step)) {
 		/* Follow the window; a few bytes are not worth another cut. */
 		tx->seg = seg;
 	}
@@ -503,6 +514,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		tx->backoff = 0;
 		tx->wait = 0;
 		tx->small_seg = 0;
+		tx->own_segs = 0;
 		tx->last_una = tp->snd_una;
 		tx->round_open = 0;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
