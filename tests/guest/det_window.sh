@@ -5,15 +5,18 @@
 # experiments/windows.toml; bounds from the kernel's own row below.
 . "$(dirname "$0")/../lib.sh"
 
-# cell (as mssab names it), smallest ratio treated/stock
+# cell (as mssab names it); smallest ratio treated/stock; share of the largest window
+# that treated uses at least, 0.97 if nothing is said
 case $(uname -r) in
 6.1.*) cells="rtt 10 rcvbuf 53000 ws on;0.99
 rtt 10 rcvbuf 70000 ws on;1.30
 rtt 10 rcvbuf 70000 ws off;1.30
 loopback SO_RCVBUF 8192;100" ;;
-# Stock settles at larger windows there than on 6.12: less is left to gain.
-7.*) cells="rtt 10 rcvbuf 47104 ws on;0.99
-rtt 10 rcvbuf 66000 ws on;1.10
+# What 7.2 offers changes with the size of the segments in the buffer, and with how
+# many of them are unread as it acknowledges: 26 or 36 KB in the first of these.  So
+# stock settles at 53 to 70 %, treated at 61 to 92 %; and at 85 and 89 % in the second.
+7.*) cells="rtt 10 rcvbuf 47104 ws on;1.10;0.55
+rtt 10 rcvbuf 66000 ws on;1.10;0.85
 rtt 10 rcvbuf 140000 ws off;0.99
 loopback SO_RCVBUF 8192;100" ;;
 # In the first of these stock settles at 53, 60 or 66 % of the window, by how its
@@ -49,22 +52,22 @@ at_least() {
 	echo "ratio $ratio, wanted at least $2"
 	awk "BEGIN { exit !($ratio >= $2) }"
 }
-while IFS=';' read -r name bound; do
+while IFS=';' read -r name bound _; do
 	check "$name: at least $bound times stock" at_least "$name" "$bound"
 done <<<"$cells"
 
 # What does not hang on stock's rhythm: how much of its window treated uses.
 window_used() {
-	local name used
-	while IFS=';' read -r name _; do
+	local name least used
+	while IFS=';' read -r name _ least; do
 		[[ $name == loopback* ]] && continue
 		used=$(field "$name" 'cell["arms"]["treated"]["utilisation"]') ||
 			return 1
-		echo "$name: $used of the window, wanted at least 0.97"
-		awk "BEGIN { exit !($used >= 0.97) }" || return 1
+		echo "$name: $used of the window, wanted at least ${least:=0.97}"
+		awk "BEGIN { exit !($used >= $least) }" || return 1
 	done <<<"$cells"
 }
-check "treated uses at least 97 % of every window" window_used
+check "treated uses every window, as far as said above" window_used
 
 # The stock arm is stock: no counter of a policy moved in it.
 stock_idle() {
