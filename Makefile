@@ -107,6 +107,11 @@ check-debug:			## module tests and stress on a debug kernel
 	@scripts/debug-kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
+check-plants:			## are planted faults found on the debug kernel
+	@scripts/setup build guest check debug
+	@scripts/debug-kernel
+	@tests/plants/check
+
 check-all:			## the same on every kernel of KERNELS, and DKMS
 	@scripts/setup build guest $(ALL) check ab roots
 	@tests/run --all
@@ -193,7 +198,7 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
-	fuzz docs tools demo check check-all check-debug check-packetdrill check-unit \
+	fuzz docs tools demo check check-all check-debug check-packetdrill check-plants check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
 	undkms install uninstall clean help

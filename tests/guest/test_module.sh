@@ -240,9 +240,11 @@ set_in a ab_percent 100 && set_in b ab_percent 100
 # --- The end ----------------------------------------------------------------
 
 # Another owner of the functions: the module must refuse, not fight.  A copy
-# of another name: nothing but the functions is taken.
+# of another name: nothing but the functions is taken.  (The debug kernel's own
+# name has ours in it.)
 busy() {
-	LC_ALL=C sed 's/mssfrac/mssfrak/g' "$MODULE" >"$TMP/mssfrak.ko"
+	LC_ALL=C sed 's/mssfrac/mssfrak/g; s/mssfrak-debug/mssfrac-debug/g' \
+		"$MODULE" >"$TMP/mssfrak.ko"
 	if insmod "$TMP/mssfrak.ko" 2>"$TMP/err"; then
 		rmmod mssfrak
 		echo "a second owner was let in"

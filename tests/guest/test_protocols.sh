@@ -8,7 +8,8 @@ plan 18
 
 insmod "$MODULE" tx_frac=64 rx_frac=64 || exit
 defer "rmmod mssfrac"
-modprobe -a tls || exit
+modprobe -a tls 2>/dev/null # or built in
+grep -q tls /proc/sys/net/ipv4/tcp_available_ulp || exit
 
 # a-b directly and through the router m; c-d for sockets to be left alone:
 # nothing else may move the counters there.
