@@ -34,14 +34,13 @@ def more(sock, data):
 
 
 def written(way, sock, peer, size=300):
-    """Segment sizes as they arrive."""
+    """Segment sizes as they arrive, with nothing in flight before."""
+    wait_until(lambda: not struct.unpack_from("I", sock.getsockopt(
+        socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[0], "acknowledgement")
     wire = Wire("b")
     data = pattern(size)
     way(sock, data)
     same(receive(peer, size), data)
-    # The last acknowledgement, so that nothing is in flight for the next.
-    wait_until(lambda: not struct.unpack_from("I", sock.getsockopt(
-        socket.IPPROTO_TCP, socket.TCP_INFO, 28), 24)[0], "acknowledgement")
     return [size for source, _, size in wire.packets()
             if source != connections.port and size]
 
