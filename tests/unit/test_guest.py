@@ -61,7 +61,7 @@ def verdict(tmp_path, monkeypatch, status=None, log=None, last="", timeout=20):
     (1, "rc 0\nend\n", LOG + "[2.0] rcu: INFO: rcu_sched stalls\n"),
     (7, "rc 7\nend\n", LOG + "[2.0] Oops: 0000\n"),
     (0, "rc 0\nend\n", LOG + "[2.0] clocksource: WARNING: unstable\n"),
-    (0, "rc 0\nend\n", LOG + "[9.9] kmemleak: Kernel memory leak detector initialized\n"),
+    (0, "rc 0\nend\n", LOG + "[9.9] kmemleak: Kernel memory leak detector init\n"),
     (0, "rc 0\nend\n", LOG + "[2.0] virtme-ng-init: WARNING: no tmpfiles\n"),
 ])
 def test_verdict(tmp_path, monkeypatch, wanted, status, log):
