@@ -99,6 +99,7 @@ static int hook_failed(const struct hook *hook, int err)
 {
 	pr_err("cannot divert %s (error %d); %s\n", hook->name, err,
 	       err == -EBUSY ? "it has another owner, or kernel.ftrace_enabled is 0" :
+	       err == -ENOMEM ? "memory is short" :
 	       "this kernel lacks it or does not let ftrace reach it");
 	return err;
 }
