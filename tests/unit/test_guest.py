@@ -63,6 +63,11 @@ def verdict(tmp_path, monkeypatch, status=None, log=None, last="", timeout=20):
     (0, "rc 0\nend\n", LOG + "[2.0] clocksource: WARNING: unstable\n"),
     (0, "rc 0\nend\n", LOG + "[9.9] kmemleak: Kernel memory leak detector init\n"),
     (0, "rc 0\nend\n", LOG + "[2.0] virtme-ng-init: WARNING: no tmpfiles\n"),
+    # Allocations fail on purpose only on the debug kernel; a trace each.
+    (0, "rc 0\nend\n", LOG + "6-mssfrac-debug\nvmalloc error\nCall Trace:\n"),
+    (1, "rc 0\nend\n", LOG + "vmalloc error\nCall Trace:\n"),
+    (1, "rc 0\nend\n", LOG + "6-mssfrac-debug\nvmalloc error\n"
+     "Call Trace:\nCall Trace:\n"),
 ])
 def test_verdict(tmp_path, monkeypatch, wanted, status, log):
     assert verdict(tmp_path, monkeypatch, status, log) == wanted
