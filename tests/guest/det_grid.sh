@@ -45,7 +45,12 @@ mtu 1500 rtt 10 window 3.7 ws on, request 1
 mtu 9000 rtt 10 window 3.7 ws on, request 16384
 mtu 9000 rtt 10 window 20 ws on, request 1
 mtu 9000 rtt 10 window 20 ws on, request 16384"
-plan 39
+# On 7.2 and 7.3 stock uses 88 or 100 % of one of these windows, by chance, and treated,
+# which gains on the former, 93 or 100 %: there is nothing to hold it to.
+case $(uname -r) in
+7.*) cells=$(grep -v "^mtu 9000 rtt 10 window 3.4 ws on$" <<<"$cells") ;;
+esac
+plan "$(wc -l <<<"$cells")"
 
 insmod "$MODULE" || exit
 defer "rmmod mssfrac"
