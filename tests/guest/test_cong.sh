@@ -151,6 +151,8 @@ retransmitted() { ip netns exec a awk '/^Tcp:/ { n = $13 } END { print n }' \
 switches() {
 	local was
 	was=$(retransmitted)
+	# Each segment by itself: of a few large packets none may be lost.
+	ip netns exec a ethtool -K va tso off gso off
 	tc -n a qdisc replace dev va root netem delay 2ms 1ms loss 2% \
 		duplicate 1% limit 1000
 	/usr/bin/python3 "$TMP/switch.py" "$1" && [ "$(retransmitted)" -gt "$was" ]
