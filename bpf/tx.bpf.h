@@ -364,41 +364,28 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
 }
 
 /*
- * A packet is freed, or its data joined to another.  The sender's entry is
- * left alone once the driver has the packet: then it is the receiver (or the
- * driver) that frees it, and the driver call's return ends the path.
+ * A packet is freed, or its data joined to another.  Until the driver has it, it
+ * is the sender's: should there be a receiver's entry as well, then TCP has freed
+ * that packet, on another CPU, and its function has not returned yet.  From then
+ * on it is the receiver's (or the driver's), and the driver call's return ends
+ * the sender's path.
  */
 __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 {
 	struct flight *f;
+	int sent = 0;
 	__u32 at;
 
 	if (!flights_any())
 		return 0;
-	at = flight_lock(key);
-	if (at != NO_FLIGHT) {
-		f = flight_at(at);
-		f->path.reason = reason;
-		/* Of UDP, the copy of what is in one piece is not seen. */
-		if (end == END_CONSUMED && f->path.flags & PF_DATA)
-			end = f->path.flags & (PF_COPIED | PF_UDP) ?
-			      END_DELIVERED : END_UNREAD;
-		/* Refused before its acknowledgement was looked at? */
-		if (end == END_DROPPED && !reason_is_general(reason))
-			f->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-		flight_mark(f, rx_stage, bpf_ktime_get_ns());
-		path_sum(f, end);
-		flight_release(at);
-		return 1;
-	}
-	key |= KEY_TX;
-	at = flight_lock(key);
+	at = flight_lock(key | KEY_TX);
 	if (at == NO_FLIGHT)
-		return 0;
+		goto received;
 	f = flight_at(at);
 	if (f->last == ST_TX_START) {
-		flight_unlock(at, key);
-		return 1;
+		flight_unlock(at, key | KEY_TX);
+		sent = 1;
+		goto received;
 	}
 	f->path.reason = reason;
 	/* A super-packet that is not dropped gave way to its segments. */
@@ -407,6 +394,24 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 	flight_mark(f, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
 		    bpf_ktime_get_ns());
 	path_sum(f, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
+	flight_release(at);
+	return 1;
+
+received:
+	at = flight_lock(key);
+	if (at == NO_FLIGHT)
+		return sent;
+	f = flight_at(at);
+	f->path.reason = reason;
+	/* Of UDP, the copy of what is in one piece is not seen. */
+	if (end == END_CONSUMED && f->path.flags & PF_DATA)
+		end = f->path.flags & (PF_COPIED | PF_UDP) ?
+		      END_DELIVERED : END_UNREAD;
+	/* Refused before its acknowledgement was looked at? */
+	if (end == END_DROPPED && !reason_is_general(reason))
+		f->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+	flight_mark(f, rx_stage, bpf_ktime_get_ns());
+	path_sum(f, end);
 	flight_release(at);
 	return 1;
 }
