@@ -292,24 +292,26 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	u32 mss = tp->mss_cache;
 	u32 segs = tx->base_wnd / mss;
 	u32 segs_now = tx->epoch_wnd / mss;
-	bool own = segs_now <= tx->own_segs;
 	u32 seg;
 
 	seg = wanted_segment(sk, tx, &conn->mn->set);
-	if (seg == mss && !own) {
+	if (seg == mss) {
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return MSSFRAC_WHY_MOVED;
 	}
 	/*
 	 * In a larger window stock would deliver more, too.  In a smaller one
 	 * it may not deliver less: a receiver that acknowledges before it has
-	 * read offers half, and with other segments would not do so.
+	 * read offers half, and with other segments would not do so.  Nor in one
+	 * that is larger only because our segments are smaller.
 	 */
-	if (rate * segs < worthwhile(tx) * (own ? segs : max(segs, segs_now))) {
+	if (segs_now <= tx->own_segs)
+		segs_now = segs;
+	if (rate * segs < worthwhile(tx) * max(segs, segs_now)) {
 		if (try_nudge(tp, tx))
 			return MSSFRAC_WHY_NUDGE;
 		if (rate >= worthwhile(tx)) {
-			/* Or is it larger because the segments are smaller? */
+			/* Is stock offered as much?  judge_watch() sees. */
 			tx->own_segs = segs_now;
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 			return MSSFRAC_WHY_MOVED;
@@ -326,11 +328,11 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	}
 	if (READ_ONCE(conn->mn->set.tx_steady)) {
 		/* The best size was found for another window: raise, go down again. */
-		if (!own && (seg >= tx->goal + step || seg + step <= tx->goal)) {
+		if (seg >= tx->goal + step || seg + step <= tx->goal) {
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 			return MSSFRAC_WHY_MOVED;
 		}
-	} else if (seg < mss && (seg < tx->seg || seg >= tx->seg + step)) {
+	} else if (seg < tx->seg || seg >= tx->seg + step) {
 		/* Follow the window; a few bytes are not worth another cut. */
 		tx->seg = seg;
 	}
