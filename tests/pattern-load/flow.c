@@ -221,6 +221,22 @@ void close_flow(struct flow *f)
 	f->fd[CLIENT] = f->fd[SERVER] = -1;
 }
 
+/*
+ * With no memory for a TIME-WAIT socket the kernel closes at once
+ * (tcp_time_wait(); it counts TCPTimeWaitOverflow), and if the last ACK got
+ * lost, the FIN sent again meets a RST.
+ */
+void end_failed(struct flow *f, int end, const char *what, int error)
+{
+	if (!opt.faults || error != ECONNRESET || !f->way[CLIENT].shut ||
+	    !f->way[SERVER].shut)
+		fail(f, "%s: %s: %s", end == CLIENT ? "client" : "server", what,
+		     strerror(error));
+	total.resets++;
+	f->moved = true;
+	close_flow(f);
+}
+
 void accept_one(int address)
 {
 	struct sockaddr_storage ss;
@@ -299,7 +315,8 @@ void send_some(struct flow *f, int end)
 				zerocopy_completions(fd);
 				break;
 			}
-			fail(f, "send: %s", strerror(errno));
+			end_failed(f, end, "send", errno);
+			return;
 		}
 		if (flags & MSG_ZEROCOPY)
 			total.zerocopy++;
@@ -345,7 +362,8 @@ void read_some(struct flow *f, int end, uint64_t t)
 		if (n < 0) {
 			if (errno == EAGAIN || (errno == ENOMEM && opt.faults))
 				return;
-			fail(f, "recv: %s", strerror(errno));
+			end_failed(f, end, "recv", errno);
+			return;
 		}
 		f->moved = true;
 		w->idle = 0;

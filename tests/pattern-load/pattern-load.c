@@ -184,15 +184,15 @@ static void serve_end(struct flow *f, int end, short revents, uint64_t t)
 	if (revents & POLLERR) {
 		getsockopt(f->fd[end], SOL_SOCKET, SO_ERROR, &error, &len);
 		if (error)
-			fail(f, "%s: %s", end == CLIENT ? "client" : "server",
-			     strerror(error));
-		zerocopy_completions(f->fd[end]);
+			end_failed(f, end, "socket", error);
+		else
+			zerocopy_completions(f->fd[end]);
 	}
 	if (f->fd[SERVER] < 0)
 		return;
 	if (revents & (POLLIN | POLLHUP) && t >= f->way[!end].paused_until)
 		read_some(f, end, t);
-	if (revents & POLLOUT)
+	if (revents & POLLOUT && f->fd[end] >= 0)
 		send_some(f, end);
 }
 
@@ -313,7 +313,8 @@ static void usage(FILE *out)
 "  --grace N        give up, N seconds after the end, what is still under way;\n"
 "                   what came until then was checked (default: finish it)\n"
 "  --faults         the kernel's allocations fail: try again on ENOMEM and\n"
-"                   ENOBUFS, and miss no FIN\n"
+"                   ENOBUFS, miss no FIN, and count connections reset when\n"
+"                   both ends had sent theirs\n"
 "  --plant FAULT    corrupt, lose or stall: an own fault in every connection of\n"
 "                   more than 50000 bytes, to see it found\n");
 }
@@ -394,12 +395,13 @@ int main(int argc, char **argv)
 	run();
 	printf("{\"connections\": %llu, \"bytes\": %llu, \"zerocopy_sends\": "
 	       "%llu, \"retried\": %llu, \"probe_waits\": %llu, "
-	       "\"longest_idle_ms\": %llu}\n",
+	       "\"resets\": %llu, \"longest_idle_ms\": %llu}\n",
 	       (unsigned long long)total.connections,
 	       (unsigned long long)total.bytes,
 	       (unsigned long long)total.zerocopy,
 	       (unsigned long long)total.retried,
 	       (unsigned long long)total.probe_waits,
+	       (unsigned long long)total.resets,
 	       (unsigned long long)(total.longest_idle / MSEC));
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");

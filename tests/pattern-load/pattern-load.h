@@ -61,6 +61,7 @@ struct flow {
 struct totals {
 	uint64_t connections, bytes, zerocopy, retried, longest_idle;
 	uint64_t probe_waits;	/* flows that stood still for it */
+	uint64_t resets;	/* for want of a TIME-WAIT socket */
 };
 
 extern struct totals total;
@@ -79,6 +80,8 @@ void send_some(struct flow *f, int end);
 /* Read at @end what the other end sent. */
 void read_some(struct flow *f, int end, uint64_t t);
 bool way_done(const struct way *w);
+/* An error at an end: the kernel's right, and the flow closed; or fatal. */
+void end_failed(struct flow *f, int end, const char *what, int error);
 void zerocopy_completions(int fd);
 
 /* The timer that runs for an end of a connection; none: all false. */
