@@ -3,18 +3,21 @@
 must name each first at its branch.  Everything else is left as it is, so what
 a cause drags along must be told apart from it."""
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import termios
 import time
 
 import connections
 import estimate
-from connections import (connect, enter, receive, run, setting, sh,
-                         transfer)
+from connections import (connect, enter, option, receive, run, setting, sh,
+                         transfer, wait_until)
 
 PP = os.environ["PP"]
 MPTCP = 262
@@ -98,6 +101,29 @@ def no_timestamps():
     peer.deliver([1000] * 40)
     peer.close()
     r.names("prediction of data", "timestamp")
+
+
+def unread(sock):
+    return int.from_bytes(fcntl.ioctl(sock, termios.FIONREAD, bytes(4)),
+                          sys.byteorder)
+
+
+def receive_buffer():
+    """a receive buffer that shrank under its data: prediction is off for it"""
+    with qdisc("netem delay 5ms"):
+        r = Recording()
+        sock, peer = connect()
+        option(sock, socket.TCP_NODELAY, 1)
+        sock.send(bytes(30000))
+        wait_until(lambda: unread(peer) == 30000, "the data")
+        # The sender was offered more, and has sent it when it hears of that.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2304)
+        for _ in range(20):
+            sock.send(bytes(1000))
+        time.sleep(0.1)  # some sent again
+        sock.close()
+        peer.close()
+        r.names("prediction of data", "receive buffer")
 
 
 def forward_alloc():
@@ -195,5 +221,6 @@ def tsq():
 
 if __name__ == "__main__":
     enter("")
-    run([out_of_order, window_change, no_timestamps, forward_alloc, urgent,
-         mptcp, backlog, gro, early_demux, queued, nagle, tso, tsq])
+    run([out_of_order, window_change, no_timestamps, receive_buffer,
+         forward_alloc, urgent, mptcp, backlog, gro, early_demux, queued,
+         nagle, tso, tsq])

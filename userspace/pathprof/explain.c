@@ -127,7 +127,9 @@ static const struct {
 
 /*
  * Facts of a packet, the general ones only if nothing says more: prediction
- * is off for a reason, and a packet out of order is not merely unexpected.
+ * is off for a reason, and a packet out of order is not merely unexpected.  A
+ * full receive buffer closes the window, and what it does not take leaves a
+ * hole before the next packet.
  */
 static uint32_t telling(const struct path_key *k)
 {
@@ -136,7 +138,9 @@ static uint32_t telling(const struct path_key *k)
 			     FACT_PRED_MPTCP | FACT_PRED_SYN_FIN;
 	uint32_t facts = k->facts;
 
-	if (k->flags & PF_OOO) {
+	if (facts & FACT_PRED_RCVBUF) {
+		facts &= ~(FACT_PRED_ZERO_WINDOW | FACT_PRED_SEQ);
+	} else if (k->flags & PF_OOO) {
 		facts |= FACT_PRED_OOO;
 		facts &= ~FACT_PRED_SEQ;
 	}

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../../lib.sh"
 
 stage_pathprof || exit
-plan 13
+plan 14
 modprobe tun || exit
 pair a b 1500
 export PP
