@@ -224,12 +224,17 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
 	u64 used = window_used(tp, tx, rate);
+	/*
+	 * Then the last epoch was no measure of stock: pieces of another size
+	 * may have been in the queue, of an application that wrote little.
+	 */
+	bool fell = rate < tx->last_rate - (tx->last_rate >> HARM_SHIFT);
 
 	if (!tx->wait && spoilt(tx, rate)) {
 		tx->backoff = BACKOFF_MAX;
 		tx->wait = BACKOFF_MAX;
 	}
-	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
+	if (seg < tp->mss_cache && !tx->wait && steady(tx) && !fell &&
 	    mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
 		/* Stock delivers now more, now less: a trial must beat both. */
