@@ -106,7 +106,7 @@ FENTRY(tcp_v4_do_rcv, struct sock *sk, struct sk_buff *skb)
 FENTRY(tcp_v6_do_rcv, struct sock *sk, struct sk_buff *skb)
 { return follow(RX(skb), ST_RX_DO_RCV, 0, 0); }
 FENTRY(tcp_validate_incoming, struct sock *sk, struct sk_buff *skb)
-{ return follow(RX(skb), ST_RX_VALIDATE, 0, 0); }
+{ rx_validated(skb); return 0; }
 FENTRY(tcp_ack, struct sock *sk, struct sk_buff *skb, int flag)
 {
 	return follow(RX(skb), flag & FLAG_SLOWPATH ? ST_RX_ACK_SLOW :

@@ -229,7 +229,9 @@ FACT(27, QUEUED, "queued", "qdisc", \
 FACT(28, SPLIT, "software split", "split", \
      "split into segments in software") \
 FACT(29, ZEROCOPY, "zerocopy", "copy", \
-     "sent from pages of the application")
+     "sent from pages of the application") \
+FACT(30, PRED_OTHER, "unknown test", "prediction", \
+     "all known conditions were met, and the kernel did not predict it")
 
 /*
  * COUNTER(id, symbol, name, lost, meaning); lost: this counter is part of

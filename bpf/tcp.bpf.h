@@ -197,6 +197,30 @@ static __always_inline void rx_established(struct sock *sk,
 	flight_unlock(at, key);
 }
 
+/*
+ * Only what was not predicted gets here.  If all conditions were met, this
+ * kernel asks for something else, too.
+ */
+static __always_inline void rx_validated(struct sk_buff *skb)
+{
+	__u64 key = address(skb);
+	struct flight *f;
+	__u32 at;
+
+	f = flight_find(key, &at);
+	if (!f)
+		return;
+	if (f->path.flags & PF_FAST) {
+		if ((f->path.flags & (PF_HPACK | PF_DATA)) == PF_HPACK)
+			f->path.flags |= PF_PUREACKS;
+		f->path.flags &= ~(PF_FAST | PF_HPACK);
+		f->path.flags |= PF_SLOW;
+		f->path.facts |= FACT_PRED_OTHER;
+	}
+	flight_mark(f, ST_RX_VALIDATE, bpf_ktime_get_ns());
+	flight_unlock(at, key);
+}
+
 /* Any other state: opening and closing connections, listeners. */
 static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 {

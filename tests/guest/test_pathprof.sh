@@ -142,7 +142,7 @@ over() {
 }
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 
-plan 16
+plan 17
 
 # Steps: list the stages, as root and as nobody.
 # Expected: at least 12 receive and 8 transmit stages are there.
@@ -312,6 +312,24 @@ case_fine() {
 		p["config"]["fine"] and p["config"]["udp"]')" "10 10 0 True"
 }
 check "all hooks attach, and the verifier finds them small" case_fine
+
+# Steps: bulk transfer over loopback with all hooks.
+# Expected: the kernel's count of what was predicted, and none that went the slow
+# way for no known reason (tests/bisect/slow-1.patch makes such).
+case_way() {
+	iperf3 -s -1 -D
+	wait_for 20 listening 5201 || return
+	counters before -
+	"$PP" record --sample 1 --fine -o way.json -- bash -c "
+		$(declare -f wait_for at over)
+		iperf3 -c 127.0.0.1 -n 4M && wait_for 60 over -" || return
+	counters after -
+	within 0 "$(fields way.json 'n("rx", "fast", "data"), n("hpack"),
+		n("fact unknown test")')" \
+		"$(grew TcpExt:TCPHPHits TcpExt:TCPHPAcks) 0" &&
+		some way.json '"rx","slow","@validate"'
+}
+check "--fine: the way a packet took is the kernel's" case_way
 
 # udp_pair COUNT: datagrams over loopback, each read before the next.
 udp_pair() {
