@@ -26,7 +26,8 @@ REPORT = load()
 W = 100_000
 
 
-def cell(used=0.99, ratio=1.0, name=None, rtt=0.001, window=W, **settings):
+def cell(used=0.99, ratio=1.0, name=None, rtt=0.001, window=W, acted=True,
+         **settings):
     """A cell whose treated arm used so much, by default of MTU 9000."""
     settings = {"link": "veth", "mtu": 9000, "rtt_ms": rtt * 1e3,
                 "rcvbuf_max": 0, "rcvbuf_after_accept": 0,
@@ -37,7 +38,7 @@ def cell(used=0.99, ratio=1.0, name=None, rtt=0.001, window=W, **settings):
                 "ipv6": False, "seed": 0} | settings
     rate = used * window / (rtt or 1)
     arms = {arm: {"bytes_per_s": rate / by, "utilisation": used / by,
-                  "usable_window": window, "acted": True}
+                  "usable_window": window, "acted": acted}
             for arm, by in (("stock", ratio), ("treated", 1))}
     return {"cell": name or json.dumps(settings), "settings": settings,
             "rtt": rtt, "arms": arms, "ratio": ratio}
@@ -48,7 +49,7 @@ def bulk(bytes_per_s, ratio=1.0, **settings):
     made = cell(rtt_ms=0, window_segments=0, write=131072, ratio=ratio,
                 **settings)
     made["arms"] = {"stock": {"bytes_per_s": bytes_per_s / ratio},
-                    "treated": {"bytes_per_s": bytes_per_s}}
+                    "treated": {"bytes_per_s": bytes_per_s, "acted": True}}
     return made
 
 
@@ -116,7 +117,11 @@ def test_cwnd_below_the_window():
 @pytest.mark.parametrize("settings", [{}, {"request": 16384},
                                       {"window_segments": 0}])
 def test_never_worse_counts_in_every_cell(ratio, worse, settings):
-    assert judged(cell(ratio=ratio, **settings), FAST).worse is worse
+    row = judged(cell(ratio=ratio, **settings), FAST)
+    assert (row.worse, row.chance) == (worse, False)
+    # Where no policy did anything the two arms are one.
+    row = judged(cell(ratio=ratio, acted=False, **settings), FAST)
+    assert (row.worse, row.chance) == (False, worse)
 
 
 @pytest.mark.parametrize("words, settings", [
@@ -147,12 +152,14 @@ def numbers(text, factor):
 def test_counts():
     text = REPORT.counts(REPORT.rows_of(grid()))
     # cells, medians of stock and treated, judged; reached, processor, short,
-    # unknown; the least ratio, cells that got slower
+    # unknown; the least ratio, cells that got slower, and those by chance
     assert numbers(text, "all") == ["6", "90", "90", "5", "2", "1", "1", "1",
-                                    "0.800", "1"]
+                                    "0.800", "1", "0"]
     assert numbers(text, "base grid") == ["2", "94", "94", "2", "1", "0",
-                                          "0", "1", "1.000", "0"]
+                                          "0", "1", "1.000", "0", "0"]
     assert numbers(text, "no window set")[:4] == ["1", "-", "-", "0"]
+    text = REPORT.counts(REPORT.rows_of([cell(ratio=0.9, acted=False)]))
+    assert numbers(text, "all")[-2:] == ["0", "1"]
 
 
 def test_page_lists_what_misses_and_nothing_else():
