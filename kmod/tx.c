@@ -149,6 +149,21 @@ static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 	return div_u64(rate * rtt, USEC_PER_SEC);
 }
 
+/*
+ * Did each round trip take all of the window?  Then no size can fill it better,
+ * however long the processor made the round trips.
+ */
+static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
+{
+	u64 us = tp->tcp_mstamp - tx->epoch_start;
+	u64 offered = (u64)tx->epoch_wnd * tx->epoch_rounds;
+	u32 min_rtt = tcp_min_rtt(tp);
+
+	/* Longer ones may be two, each of which took half. */
+	return us <= (u64)(min_rtt + min_rtt / 2) * tx->epoch_rounds &&
+	       tx->epoch_bytes >= offered - (offered >> GAIN_SHIFT);
+}
+
 static bool steady(const struct mssfrac_tx *tx)
 {
 	u32 moved = tx->epoch_wnd > tx->steady_wnd ?
@@ -235,7 +250,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->wait = BACKOFF_MAX;
 	}
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) && !fell &&
-	    mssfrac_wasteful(used, tx->epoch_wnd) &&
+	    !filled(tp, tx) && mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
 		/* Stock delivers now more, now less: a trial must beat both. */
 		tx->base_rate = max(rate, tx->last_rate);
