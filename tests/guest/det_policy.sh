@@ -3,7 +3,7 @@
 # What the two policies choose, in the deterministic guest: the same choice on
 # any machine.
 . "$(dirname "$0")/../lib.sh"
-plan 2
+plan 5
 
 counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
 set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }
@@ -27,3 +27,25 @@ sender() {
 check "sender keeps a size" sender
 receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
 check "receiver raises offers" receiver
+
+# What is written before a transfer, to use up the window, goes in small pieces, and
+# those still queued fill the window as no stock segments do.
+cat >"$TMP/pieces.toml" <<-END
+	title = "A trial after small pieces"
+	[arms]
+	stock = {}
+	treated = { rx_frac = 64, tx_frac = 64 }
+	[[cells]]
+	load = "mssab-load"
+	mtu = 12000
+	rtt_ms = 7
+	window_segments = 3.85
+	window_scaling = false
+	seed = [16, 17, 247]
+	warmup_rounds = 160
+	measure_rounds = 60
+END
+mssab run "$TMP/pieces.toml" --json "$TMP/pieces.json" >"$TMP/table" 2>&1
+sed 's/^/# /' "$TMP/table"
+printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
+python_cases "$TOP/tests/guest/grid.py" "$TMP/pieces.json" "$TMP/cells"
