@@ -63,11 +63,16 @@ static __always_inline void count(enum pathprof_counter id)
 		__sync_fetch_and_add(&c->counters[id], 1);
 }
 
-/* A packet that was sampled turns out not to be one of those asked for. */
-static __always_inline void disown(void)
+/*
+ * A packet that was sampled turns out not to be one of those asked for; NULL if
+ * it is not followed yet.
+ */
+static __always_inline void disown(struct flight *f)
 {
 	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
 
+	if (f && events_on)
+		event_put(f, EV_DISOWN, f->last_ns);
 	if (!c)
 		return;
 	/* Below zero here if it was sampled on another CPU: the sum is right. */
@@ -164,7 +169,7 @@ __noinline int path_sum(struct flight *f, __u32 end)
 		return 0;
 	/* It ended before that was known. */
 	if ((config.by_owner || config.ifindex) && f->undecided) {
-		disown();
+		disown(f);
 		return 0;
 	}
 	f->path.end = end;

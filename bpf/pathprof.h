@@ -115,9 +115,10 @@ _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 /*
  * Raw events, only with --events: one for each clock of a packet.  In path
  * order `index` counts from 0, so that a gap tells what the ring had no room
- * for.  EV_FLOW carries struct event_flow.
+ * for.  EV_FLOW carries struct event_flow.  EV_DISOWN: the packet is not one of
+ * those asked for, and what was said of it before is not either.
  */
-enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END };
+enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END, EV_DISOWN };
 struct event {
 	__u64 ns;
 	__u64 from;		/* the stage before lasted from here to ns */

@@ -127,7 +127,7 @@ static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
 	if (f->undecided) {
 		begin = bpf_ktime_get_ns();
 		if (!owner_matches(sk)) {
-			disown();
+			disown(f);
 			flight_release(at);
 			return;
 		}

@@ -262,7 +262,7 @@ static __always_inline bool tx_again(__u64 key, struct sk_buff *skb)
 	f = flight_at(at);
 	if (config.ifindex && f->undecided) {
 		if (!filter_dev(skb->dev)) {
-			disown();
+			disown(f);
 			flight_release(at);
 			return true;
 		}
@@ -288,7 +288,7 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	w = sk ? tx_announced(address(sk)) : NULL;
 	/* TCP did not know the device. */
 	if (w && config.ifindex && !filter_dev(skb->dev)) {
-		disown();
+		disown(NULL);
 		return;
 	}
 	if (!w) {

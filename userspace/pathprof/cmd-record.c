@@ -280,13 +280,6 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		complain("record: --event-buffer is for --events");
 		return EXIT_USAGE;
 	}
-	if (choice.config.events && (choice.config.cgroup ||
-				     choice.config.arm ||
-				     choice.config.ifindex)) {
-		complain("record: --events does not go with --cgroup, --arm "
-			 "and --dev, which decide after a packet's first events");
-		return EXIT_USAGE;
-	}
 	if (choice.config.events && !strcmp(choice.config.events, output)) {
 		complain("record: --events and -o name the same file");
 		return EXIT_USAGE;

@@ -122,7 +122,8 @@ static void add_flight(struct events *e, const struct flight *f)
 		.ns = f->last_ns, .from = f->last_ns, .number = f->number,
 		.index = f->events, .flags = f->path.flags,
 		.facts = f->path.facts, .bytes = f->bytes,
-		.segments = f->segments, .what = EV_END, .end = END_FLIGHT,
+		.segments = f->segments,
+		.what = f->undecided ? EV_DISOWN : EV_END, .end = END_FLIGHT,
 		.dir = f->path.dir, .family = f->path.family,
 	};
 

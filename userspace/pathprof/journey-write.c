@@ -19,7 +19,7 @@ struct writer {
 	size_t *first;		/* by number: where in `order` it begins */
 	size_t *order;		/* places in raw, packet after packet */
 	uint32_t numbers;	/* the highest, and one */
-	size_t nevents, npackets;
+	size_t nevents, npackets;	/* of what is written */
 };
 
 static const struct event *event_at(const struct writer *w, size_t at)
@@ -27,9 +27,22 @@ static const struct event *event_at(const struct writer *w, size_t at)
 	return (const void *)(w->raw + at);
 }
 
+static size_t events_of(const struct writer *w, uint32_t number)
+{
+	return w->first[number + 1] - w->first[number];
+}
+
+/* What a filter rejected after the packet's first events is left out. */
+static bool disowned(const struct writer *w, uint32_t number)
+{
+	return event_at(w, w->order[w->first[number + 1] - 1])->what ==
+	       EV_DISOWN;
+}
+
 static int sort_events(struct writer *w)
 {
 	const struct event *e;
+	uint32_t number;
 	size_t at, step, i;
 
 	for (at = 0; at < w->bytes; at += step) {
@@ -48,13 +61,21 @@ static int sort_events(struct writer *w)
 	/* How many has each, then where each begins, then fill in. */
 	for (at = 0; at < w->bytes; at += event__size(e, w->bytes - at)) {
 		e = event_at(w, at);
-		w->npackets += !w->first[e->number + 2]++;
+		w->first[e->number + 2]++;
 	}
 	for (i = 2; i < w->numbers + 2UL; i++)
 		w->first[i] += w->first[i - 1];
 	for (at = 0; at < w->bytes; at += event__size(e, w->bytes - at)) {
 		e = event_at(w, at);
 		w->order[w->first[e->number + 1]++] = at;
+	}
+	for (number = 1; number < w->numbers; number++) {
+		if (!events_of(w, number))
+			continue;
+		if (disowned(w, number))
+			w->nevents -= events_of(w, number);
+		else
+			w->npackets++;
 	}
 	return 0;
 }
@@ -168,7 +189,6 @@ static int fill(FILE *f, void *arg)
 {
 	struct writer *w = arg;
 	uint32_t number;
-	size_t begin;
 	json_t *head;
 	int rc;
 
@@ -181,12 +201,10 @@ static int fill(FILE *f, void *arg)
 	rc = !head || json_dumpf(head, f, JSON_COMPACT);
 	json_decref(head);
 	putc('\n', f);
-	for (number = 1; number < w->numbers && !rc; number++) {
-		begin = w->first[number];
-		if (w->first[number + 1] > begin)
-			put_packet(f, w, w->order + begin,
-				   w->first[number + 1] - begin);
-	}
+	for (number = 1; number < w->numbers && !rc; number++)
+		if (events_of(w, number) && !disowned(w, number))
+			put_packet(f, w, w->order + w->first[number],
+				   events_of(w, number));
 	return rc;
 }
 

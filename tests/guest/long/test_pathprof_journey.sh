@@ -20,7 +20,7 @@ ip netns exec b iperf3 -s -D -I "$TMP/server"
 defer 'kill $(cat "$TMP/server")'
 wait_for 20 in_ns_listening b 5201 || exit
 
-plan 6
+plan 8
 
 # sums NAME COMMAND...: a recording's events add up to its profile.
 sums() {
@@ -67,6 +67,57 @@ for i in range(7):
 	[ "$(cat again)" -ge 7 ]
 }
 check "and with fine stages, GRO and short reads" case_sums_fine
+
+# Steps: filters that know only after a packet's first events whether it is asked
+# for, while others come and go.
+# Expected: the same; what was filtered is not among the events.
+only() { # NAME PORT: all packets are of that port
+	python3 -IS - "$1.events" "$1.json" "$2" <<'END'
+import json, sys
+with open(sys.argv[1]) as f:
+    head = json.loads(next(f))
+    packets = [json.loads(line) for line in f]
+assert len(packets) == head["packets"] > 20, (len(packets), head["packets"])
+assert sum(len(p["events"]) for p in packets) <= head["events"]
+for p in packets:
+    assert p["end"], p
+    assert int(sys.argv[3]) in (p["source_port"], p["destination_port"]), p
+with open(sys.argv[2]) as f:
+    assert json.load(f)["counters"]["filtered"] > 20
+END
+}
+both() { # to b, and to itself
+	python3 -IS -c '
+import socket
+l = socket.create_server(("127.0.0.1", 4031))
+a = socket.create_connection(("127.0.0.1", 4031))
+b = l.accept()[0]
+for i in range(20):
+    a.sendall(b"x" * 1000)
+    b.recv(1000, socket.MSG_WAITALL)'
+	iperf3 -c 10.9.0.2 -n 100K
+}
+case_device() {
+	# shellcheck disable=SC2034 # read in sums
+	fine=(--netns a --dev lo)
+	sums device ip netns exec a bash -c "$(declare -f both); both" &&
+		only device 4031
+}
+ip -n a link set lo up
+check "and with a filter by device" case_device
+
+case_cgroup() {
+	mkdir cgroup && mount -t cgroup2 none cgroup || return
+	defer "umount '$TMP/cgroup'"
+	mkdir cgroup/app || return
+	defer "rmdir '$TMP/cgroup/app'"
+	# shellcheck disable=SC2034 # read in sums
+	fine=(--netns a --cgroup "$TMP/cgroup/app")
+	sums cgroup ip netns exec a bash -c "$(declare -f both)
+		(echo 0 >'$TMP/cgroup/app/cgroup.procs'; iperf3 -c 10.9.0.2 -n 100K)
+		both" && only cgroup 5201
+}
+check "and by cgroup" case_cgroup
 
 # Steps: ask for one packet of each kind.
 # Expected: its stages in order, its flow, and how it ended; the slowest of all
