@@ -163,7 +163,8 @@ struct mssfrac_tx {
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1,		/* has stalled before: do not wait again */
 	   nudge:1,		/* halve what is sent next */
-	   nudged:1;		/* did so, and nothing was gained since */
+	   nudged:1,		/* did so, and nothing was gained since */
+	   pardoned:1;		/* tried before its time, and nothing was gained since */
 };
 
 struct mssfrac_rx {

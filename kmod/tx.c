@@ -249,6 +249,15 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->backoff = BACKOFF_MAX;
 		tx->wait = BACKOFF_MAX;
 	}
+	/*
+	 * What failed was a size for another window, of more or fewer segments.
+	 * Once: a window may go to and fro.
+	 */
+	if (tx->wait && !tx->pardoned &&
+	    tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache) {
+		tx->pardoned = 1;
+		tx->wait = 0;
+	}
 	if (seg < tp->mss_cache && !tx->wait && steady(tx) && !fell &&
 	    !filled(tp, tx) && mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
@@ -296,6 +305,7 @@ static u8 judge_trial(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		return MSSFRAC_WHY_NO_GAIN;
 	}
 	tx->nudged = 0;
+	tx->pardoned = 0;
 	tx->recheck_every = clamp_t(u32, tx->recheck_every * 2, RECHECK_MIN,
 				    RECHECK_MAX);
 	tx->recheck = tx->recheck_every;
