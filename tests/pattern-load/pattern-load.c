@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,6 +117,24 @@ static bool excused(struct flow *f, int end, uint64_t passed)
 	return true;
 }
 
+/*
+ * Did the kernel shut the window for good?  Without window scaling it offers
+ * whole segments of what rcv_ssthresh allows, and where pruning made that less
+ * than one, none, to an empty queue, for ever (__tcp_select_window()).
+ */
+static bool shut_for_good(const struct flow *f, int end)
+{
+	struct tcp_info from = {}, to = {};
+	socklen_t from_len = sizeof(from), to_len = sizeof(to);
+	int unread;
+
+	return !getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &from,
+			   &from_len) &&
+	       !getsockopt(f->fd[!end], IPPROTO_TCP, TCP_INFO, &to, &to_len) &&
+	       !ioctl(f->fd[!end], FIONREAD, &unread) && !unread &&
+	       !from.tcpi_snd_wnd && to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss;
+}
+
 static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
 {
 	struct way *w = &f->way[end];
@@ -125,10 +144,14 @@ static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
 	w->idle += passed;
 	if (w->idle > total.longest_idle)
 		total.longest_idle = w->idle;
-	if (w->idle > STUCK_NS &&
-	    (w->idle > GIVE_UP_NS || !excused(f, end, passed)))
+	if (w->idle <= STUCK_NS ||
+	    (w->idle <= GIVE_UP_NS && excused(f, end, passed)))
+		return;
+	if (!shut_for_good(f, end))
 		fail(f, "stuck for %llu ms",
 		     (unsigned long long)(w->idle / MSEC));
+	total.shut_windows++;
+	close_flow(f);
 }
 
 /* @passed: ns of this step, cut to STEP_MAX_NS. */
@@ -151,11 +174,17 @@ static void judge(uint64_t t, uint64_t passed)
 	for (f = flows; f < flows + opt.flows; f++) {
 		if (f->fd[SERVER] >= 0) {
 			judge_way(f, CLIENT, t, passed);
-			judge_way(f, SERVER, t, passed);
+			if (f->fd[SERVER] >= 0)
+				judge_way(f, SERVER, t, passed);
 		} else if (f->fd[CLIENT] >= 0) {
 			f->idle += passed;
-			if (f->idle > GIVE_UP_NS)
+			if (f->idle <= GIVE_UP_NS)
+				continue;
+			if (!opt.faults)
 				fail(f, "does not get connected");
+			/* A client that says nothing never hears that it is not. */
+			close_flow(f);
+			total.retried++;
 		}
 	}
 }
@@ -313,8 +342,9 @@ static void usage(FILE *out)
 "  --grace N        give up, N seconds after the end, what is still under way;\n"
 "                   what came until then was checked (default: finish it)\n"
 "  --faults         the kernel's allocations fail: try again on ENOMEM and\n"
-"                   ENOBUFS, miss no FIN, and count connections reset when\n"
-"                   both ends had sent theirs\n"
+"                   ENOBUFS and where a connection is not accepted, miss no\n"
+"                   FIN, and count connections reset when both ends had sent\n"
+"                   theirs\n"
 "  --plant FAULT    corrupt, lose or stall: an own fault in every connection of\n"
 "                   more than 50000 bytes, to see it found\n");
 }
@@ -395,13 +425,15 @@ int main(int argc, char **argv)
 	run();
 	printf("{\"connections\": %llu, \"bytes\": %llu, \"zerocopy_sends\": "
 	       "%llu, \"retried\": %llu, \"probe_waits\": %llu, "
-	       "\"resets\": %llu, \"longest_idle_ms\": %llu}\n",
+	       "\"resets\": %llu, \"shut_windows\": %llu, "
+	       "\"longest_idle_ms\": %llu}\n",
 	       (unsigned long long)total.connections,
 	       (unsigned long long)total.bytes,
 	       (unsigned long long)total.zerocopy,
 	       (unsigned long long)total.retried,
 	       (unsigned long long)total.probe_waits,
 	       (unsigned long long)total.resets,
+	       (unsigned long long)total.shut_windows,
 	       (unsigned long long)(total.longest_idle / MSEC));
 	if (fflush(stdout) || ferror(stdout))
 		err(1, "standard output");

@@ -62,6 +62,7 @@ struct totals {
 	uint64_t connections, bytes, zerocopy, retried, longest_idle;
 	uint64_t probe_waits;	/* flows that stood still for it */
 	uint64_t resets;	/* for want of a TIME-WAIT socket */
+	uint64_t shut_windows;	/* by the kernel, for good */
 };
 
 extern struct totals total;
