@@ -545,6 +545,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		tx->mss_cache = tp->mss_cache;
 		tx->backoff = 0;
 		tx->wait = 0;
+		tx->pardoned = 0;
 		tx->small_seg = 0;
 		tx->own_segs = 0;
 		tx->last_una = tp->snd_una;
