@@ -50,8 +50,8 @@ sed 's/^/# /' "$TMP/table"
 printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
 python_cases "$TOP/tests/guest/grid.py" "$TMP/pieces.json" "$TMP/cells"
 
-# Processing makes these round trips longer than the link's; each takes all of the
-# window, so there is nothing to try.
+# Processing makes these round trips longer than the link's; nearly each takes all of
+# the window, so there is little to try, and nothing may be lost by it.
 cat >"$TMP/full.toml" <<-END
 	title = "Full windows"
 	[arms]
@@ -69,7 +69,7 @@ END
 full() {
 	mssab run "$TMP/full.toml" --json "$TMP/full.json" || return
 	python3 -IS -c 'import json, sys
-sys.exit(any(arm["acted"] for cell in json.load(open(sys.argv[1]))["cells"]
-             for arm in cell["arms"].values()))' "$TMP/full.json"
+sys.exit(any(cell["ratio"] < 0.99
+             for cell in json.load(open(sys.argv[1]))["cells"]))' "$TMP/full.json"
 }
-check "no trial in a full window" full
+check "nothing is lost in a full window" full
