@@ -233,33 +233,43 @@ static bool spoilt(const struct mssfrac_tx *tx, u64 rate)
 	       rate < tx->base_rate - (tx->base_rate >> GAIN_SHIFT);
 }
 
+/*
+ * Then the epoch before was no measure of stock: pieces of another size may
+ * have been in the queue, of an application that wrote little.
+ */
+static bool fell(const struct mssfrac_tx *tx, u64 rate)
+{
+	return rate < tx->last_rate - (tx->last_rate >> HARM_SHIFT);
+}
+
+/*
+ * Is the wait for another window, of more or fewer segments than this one?
+ * Once: a window may go to and fro.
+ */
+static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
+{
+	return tx->wait && !tx->pardoned &&
+	       tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache;
+}
+
 static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
 	u64 used = window_used(tp, tx, rate);
-	/*
-	 * Then the last epoch was no measure of stock: pieces of another size
-	 * may have been in the queue, of an application that wrote little.
-	 */
-	bool fell = rate < tx->last_rate - (tx->last_rate >> HARM_SHIFT);
 
 	if (!tx->wait && spoilt(tx, rate)) {
 		tx->backoff = BACKOFF_MAX;
 		tx->wait = BACKOFF_MAX;
 	}
-	/*
-	 * What failed was a size for another window, of more or fewer segments.
-	 * Once: a window may go to and fro.
-	 */
-	if (tx->wait && !tx->pardoned &&
-	    tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache) {
+	if (outdated(tp, tx)) {
 		tx->pardoned = 1;
 		tx->wait = 0;
 	}
-	if (seg < tp->mss_cache && !tx->wait && steady(tx) && !fell &&
-	    !filled(tp, tx) && mssfrac_wasteful(used, tx->epoch_wnd) &&
+	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
+	    !fell(tx, rate) && !filled(tp, tx) &&
+	    mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
 		/* Stock delivers now more, now less: a trial must beat both. */
 		tx->base_rate = max(rate, tx->last_rate);
