@@ -28,10 +28,13 @@ check "sender keeps a size" sender
 receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
 check "receiver raises offers" receiver
 
-# What is written before a transfer, to use up the window, goes in small pieces, and
-# those still queued fill the window as no stock segments do.
-cat >"$TMP/pieces.toml" <<-END
-	title = "A trial after small pieces"
+# Two cells of a window grid, with more than one seed each.
+# Written before a transfer, to use up the window, are small pieces; those still queued
+# fill the window as no stock segments do, and a trial is not to be held to that.
+# At 2 ms processing makes the round trips longer than the link's; nearly each takes all
+# of the window, so there is little to try, and nothing may be lost by it.
+cat >"$TMP/cells.toml" <<-END
+	title = "When to try"
 	[arms]
 	stock = {}
 	treated = { rx_frac = 64, tx_frac = 64 }
@@ -44,19 +47,6 @@ cat >"$TMP/pieces.toml" <<-END
 	seed = [16, 17, 247]
 	warmup_rounds = 160
 	measure_rounds = 60
-END
-mssab run "$TMP/pieces.toml" --json "$TMP/pieces.json" >"$TMP/table" 2>&1
-sed 's/^/# /' "$TMP/table"
-printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
-python_cases "$TOP/tests/guest/grid.py" "$TMP/pieces.json" "$TMP/cells"
-
-# Processing makes these round trips longer than the link's; nearly each takes all of
-# the window, so there is little to try, and nothing may be lost by it.
-cat >"$TMP/full.toml" <<-END
-	title = "Full windows"
-	[arms]
-	stock = {}
-	treated = { rx_frac = 64, tx_frac = 64 }
 	[[cells]]
 	load = "mssab-load"
 	mtu = 12000
@@ -66,10 +56,14 @@ cat >"$TMP/full.toml" <<-END
 	warmup_rounds = 160
 	measure_rounds = 60
 END
-full() {
-	mssab run "$TMP/full.toml" --json "$TMP/full.json" || return
+mssab run "$TMP/cells.toml" --json "$TMP/cells.json" >"$TMP/table" 2>&1
+sed 's/^/# /' "$TMP/table"
+printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
+python_cases "$TOP/tests/guest/grid.py" "$TMP/cells.json" "$TMP/cells"
+lost_nothing() {
 	python3 -IS -c 'import json, sys
-sys.exit(any(cell["ratio"] < 0.99
-             for cell in json.load(open(sys.argv[1]))["cells"]))' "$TMP/full.json"
+full = [cell["ratio"] for cell in json.load(open(sys.argv[1]))["cells"]
+        if cell["settings"]["rtt_ms"] == 2]
+sys.exit(len(full) != 2 or min(full) < 0.99)' "$TMP/cells.json"
 }
-check "nothing is lost in a full window" full
+check "nothing is lost in a full window" lost_nothing

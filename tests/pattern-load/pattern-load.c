@@ -132,7 +132,8 @@ static bool shut_for_good(const struct flow *f, int end)
 			   &from_len) &&
 	       !getsockopt(f->fd[!end], IPPROTO_TCP, TCP_INFO, &to, &to_len) &&
 	       !ioctl(f->fd[!end], FIONREAD, &unread) && !unread &&
-	       !from.tcpi_snd_wnd && to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss;
+	       !from.tcpi_snd_wnd && !to.tcpi_rcv_wscale &&
+	       to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss;
 }
 
 static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
