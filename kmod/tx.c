@@ -121,15 +121,20 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 mss = tp->mss_cache;
 	u32 window = tx->epoch_wnd;
-	u32 seg;
+	u32 chunk = sk_can_gso(sk) ? sk->sk_gso_max_size : U32_MAX;
+	u32 seg, fits;
 
 	if (window < mss || window > tp->max_window)
 		return mss;
-	seg = mssfrac_segment(window, mss, READ_ONCE(set->tx_frac),
-			      READ_ONCE(set->seg_max));
-	/* The congestion window counts segments: it must hold them all. */
-	if ((u64)seg * tcp_snd_cwnd(tp) < window)
-		return mss;
+	seg = mssfrac_paired_segment(window, mss, chunk, READ_ONCE(set->tx_frac),
+				     READ_ONCE(set->seg_max));
+	/*
+	 * The congestion window counts segments: it must hold them all.  In
+	 * pairs they may be larger, as long as two fit a chunk.
+	 */
+	fits = DIV_ROUND_UP(window, tcp_snd_cwnd(tp));
+	if (seg < fits)
+		seg = mss > chunk / 2 && fits <= chunk / 2 ? fits : mss;
 	return seg;
 }
 
@@ -257,7 +262,9 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
-	u64 used = window_used(tp, tx, rate);
+	/* Stock delivers now more, now less: a trial must beat both. */
+	u64 best = max(rate, tx->last_rate);
+	u64 used = window_used(tp, tx, best);
 
 	if (!tx->wait && spoilt(tx, rate)) {
 		tx->backoff = BACKOFF_MAX;
@@ -271,8 +278,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	    !fell(tx, rate) && !filled(tp, tx) &&
 	    mssfrac_wasteful(used, tx->epoch_wnd) &&
 	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
-		/* Stock delivers now more, now less: a trial must beat both. */
-		tx->base_rate = max(rate, tx->last_rate);
+		tx->base_rate = best;
 		tx->base_wnd = tx->epoch_wnd;
 		if (tx->own_segs <= tx->base_wnd / tp->mss_cache)
 			tx->own_segs = 0;

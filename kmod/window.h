@@ -130,6 +130,29 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
+/*
+ * Sender: the same where a transmit chunk, of @chunk bytes at most, holds no two
+ * segments of @mss, as over loopback.  The receiver acknowledges every second
+ * segment, so the window opens by two chunks at a time, and out of step with
+ * the sender; with two segments to a chunk each chunk is acknowledged.  From
+ * two chunks on: less makes segments of which a chunk holds three.
+ */
+static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 chunk,
+					 u32 frac, u32 seg_max)
+{
+	u32 half = chunk / 2;
+	u32 count;
+
+	if (mss <= half || window / 2 < chunk || half < MSSFRAC_MIN_SEG)
+		return mssfrac_segment(window, mss, frac, seg_max);
+	if (!frac || window / mss >= seg_max)
+		return mss;
+
+	count = window / half + !!(window % half);
+	count += count & 1;
+	return window / count & ~1U;
+}
+
 /* Sender, tx_steady: the next smaller size on the way from @mss to @goal. */
 static inline u32 mssfrac_steady_step(u32 seg, u32 goal, u32 mss, u32 frac)
 {
