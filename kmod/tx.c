@@ -129,10 +129,11 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	seg = mssfrac_paired_segment(window, mss, chunk, READ_ONCE(set->tx_frac),
 				     READ_ONCE(set->seg_max));
 	/*
-	 * The congestion window counts segments: it must hold them all.  In
-	 * pairs they may be larger, as long as two fit a chunk.
+	 * The congestion window counts segments: it must hold them all and one
+	 * more, or it is the limit.  In pairs they may be larger, as long as two
+	 * fit a chunk.
 	 */
-	fits = DIV_ROUND_UP(window, tcp_snd_cwnd(tp));
+	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
 	if (seg < fits)
 		seg = mss > chunk / 2 && fits <= chunk / 2 ? fits : mss;
 	return seg;
