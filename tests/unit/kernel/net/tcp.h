@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * As much of a kernel as kmod/tx.c sees, for test_tx.c: one socket, whose fields
+ * the test sets, and a clock that stands still between round trips.  Names and
+ * units are the kernel's.
+ */
+#ifndef FAKE_NET_TCP_H
+#define FAKE_NET_TCP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define U32_MAX		UINT32_MAX
+#define USEC_PER_MSEC	1000UL
+#define USEC_PER_SEC	1000000UL
+
+#define READ_ONCE(x)		(x)
+#define likely(x)		(x)
+#define min(a, b)		((a) < (b) ? (a) : (b))
+#define max(a, b)		((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
+#define clamp_t(type, x, least, most) \
+	min_t(type, max_t(type, x, least), most)
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+#define div_u64(n, d)		((u64)(n) / (u32)(d))
+#define div64_u64(n, d)		((u64)(n) / (u64)(d))
+
+/* Lists, RCU and counters: one connection, one thread. */
+struct hlist_node {};
+struct hlist_head {};
+struct rcu_head {};
+struct minmax {};
+struct in6_addr;
+typedef struct { u64 v; } u64_stats_t;
+
+#define hash_ptr(pointer, bits)		((void)(pointer), 0)
+#define rcu_read_lock_sched()		((void)0)
+#define rcu_read_unlock_sched()		((void)0)
+#define rcu_read_lock_sched_held()	true
+#define hlist_for_each_entry_rcu(entry, head, member, held)	\
+	for ((entry) = the_connection(); (entry); (entry) = NULL)
+
+static inline void u64_stats_add(u64_stats_t *count, u64 n)
+{
+	count->v += n;
+}
+
+static inline u64 u64_stats_read(const u64_stats_t *count)
+{
+	return count->v;
+}
+
+/* What mssfrac_net() and mssfrac_conn_find() give. */
+struct net;
+struct mssfrac_conn;
+static void *the_namespace(void);
+static struct mssfrac_conn *the_connection(void);
+#define net_generic(net, id)	((void)(net), the_namespace())
+
+enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
+enum { TCP_CHRONO_BUSY = 1, TCP_CHRONO_RWND_LIMITED };
+
+struct sock {
+	struct net *sk_net;
+	bool can_gso;
+	bool send_head;		/* data waits to be sent */
+	u32 sk_gso_max_size;	/* bytes */
+};
+
+struct inet_connection_sock {
+	struct sock sk;
+	u8 icsk_ca_state;
+	const void *icsk_ulp_ops;
+	struct { bool enabled; } icsk_mtup;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u8 repair, chrono_type;
+	u32 mss_cache, snd_cwnd, snd_wnd, max_window, packets_out;
+	u32 snd_una, snd_nxt, write_seq;
+	u32 data_segs_in, data_segs_out;
+	u32 min_rtt;		/* us */
+	u64 tcp_mstamp;		/* us */
+};
+
+#define tcp_sk(sk)	((struct tcp_sock *)(sk))
+#define inet_csk(sk)	((struct inet_connection_sock *)(sk))
+
+static u64 tcp_clock_us(void);
+
+static inline struct net *sock_net(const struct sock *sk)
+{
+	return sk->sk_net;
+}
+
+static inline bool sk_can_gso(const struct sock *sk)
+{
+	return sk->can_gso;
+}
+
+static inline bool tcp_send_head(const struct sock *sk)
+{
+	return sk->send_head;
+}
+
+static inline u32 tcp_snd_cwnd(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd;
+}
+
+static inline u32 tcp_min_rtt(const struct tcp_sock *tp)
+{
+	return tp->min_rtt;
+}
+
+static inline u32 tcp_wnd_end(const struct tcp_sock *tp)
+{
+	return tp->snd_una + tp->snd_wnd;
+}
+
+static inline bool before(u32 a, u32 b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+static inline bool after(u32 a, u32 b)
+{
+	return before(b, a);
+}
+
+#endif /* FAKE_NET_TCP_H */

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When the sender's policy (kmod/tx.c) tries a size, keeps it and gives it up,
+ * in user space: the very file, on a socket of kernel/net/tcp.h, whose round
+ * trips this test makes up.  What a round trip delivers, by which size, is the
+ * whole of the world here; so each rule is seen alone, and to the round trip.
+ */
+#include <stdio.h>
+#include <string.h>
+
+/* Tracepoints: the last reason is kept. */
+#define MSSFRAC_TRACE_H
+#define trace_align(sk, conn, acked, rate, why)	\
+	((void)(sk), (void)(acked), (void)(rate), last_why = (why))
+static int last_why;
+
+#include "../../kmod/tx.c"
+
+static struct mssfrac_net mn;
+static struct mssfrac_conn conn;
+static struct tcp_sock tcp;
+static struct sock *sk = (struct sock *)&tcp;
+static u64 now;
+
+static void *the_namespace(void) { return &mn; }
+static struct mssfrac_conn *the_connection(void) { return &conn; }
+static u64 tcp_clock_us(void) { return now; }
+struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
+{
+	(void)sk;
+	return NULL;
+}
+struct mssfrac_conns mssfrac_conns;
+unsigned int mssfrac_net_id;
+
+/* --- The path ------------------------------------------------------------- */
+
+#define MSS	8948
+#define WINDOW	26052	/* two MSS and a rest: four segments of 6512 */
+#define WHOLE	(2 * MSS)
+#define RTT	1000	/* us */
+
+/* Bytes a round trip delivers in stock segments, and in ours. */
+static u32 stock_bytes, own_bytes;
+static u32 window, own_window;
+static u32 rtt;
+static bool limited;
+
+/* A connection with a window of @bytes, in segments of @mss; both arms equal. */
+static void connect(u32 mss, u32 bytes)
+{
+	memset(&conn, 0, sizeof(conn));
+	memset(&mn, 0, sizeof(mn));
+	memset(&tcp, 0, sizeof(tcp));
+	mn.set.tx_frac = 64;
+	mn.set.seg_max = 32;
+	conn.sk = sk;
+	conn.mn = &mn;
+	conn.arm = MSSFRAC_TREATED;
+	tcp.mss_cache = mss;
+	tcp.snd_cwnd = 100;
+	tcp.max_window = 1 << 20;
+	tcp.min_rtt = rtt = RTT;
+	tcp.snd_una = tcp.snd_nxt = 0xffff0000;	/* it wraps soon */
+	sk->send_head = true;
+	limited = true;
+	window = own_window = bytes;
+	stock_bytes = own_bytes = mssfrac_whole_segments(bytes, mss);
+	tcp.tcp_mstamp = now = 1000000;
+	mssfrac_tx_mss(sk, mss);
+}
+
+/* One round trip; why the state moved at its end. */
+static int round_trip(void)
+{
+	bool own = conn.tx.seg;
+
+	/* All that was in flight is acknowledged, */
+	now += rtt;
+	tcp.tcp_mstamp = now;
+	tcp.snd_una = tcp.snd_nxt;
+	tcp.snd_wnd = own ? own_window : window;
+	tcp.chrono_type = limited ? TCP_CHRONO_RWND_LIMITED : TCP_CHRONO_BUSY;
+	last_why = MSSFRAC_WHY_ROUND;
+	mssfrac_tx_mss(sk, tcp.mss_cache);
+	/* and the next window goes out. */
+	tcp.snd_nxt += conn.tx.seg ? own_bytes : stock_bytes;
+	tcp.write_seq = tcp.snd_nxt;
+	mssfrac_tx_mss(sk, tcp.mss_cache);
+	return last_why;
+}
+
+/* Round trips until @why; @most + 1: it did not come. */
+static int until(int why, int most)
+{
+	int n;
+
+	for (n = 1; n <= most; n++)
+		if (round_trip() == why)
+			return n;
+	return n;
+}
+
+/* Round trips of stock, that begin with a trial which delivers as much. */
+static int fail_trial(void)
+{
+	until(MSSFRAC_WHY_TRIAL, 100);
+	return until(MSSFRAC_WHY_NO_GAIN, 100);
+}
+
+/* --- Cases ---------------------------------------------------------------- */
+
+static int cases, failures;
+
+static void check(const char *name, bool ok)
+{
+	printf("%sok %d %s\n", ok ? "" : "not ", ++cases, name);
+	failures += !ok;
+}
+
+/* @got, an expression, is from @least to @most; says what it was. */
+static bool within(int got, int least, int most)
+{
+	if (got < least || got > most)
+		printf("# %d, not %d to %d\n", got, least, most);
+	return got >= least && got <= most;
+}
+
+static void trials(void)
+{
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	/* The first round trip has no beginning. */
+	check("a trial after two epochs of 12 round trips",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25) &&
+	      within(conn.tx.seg, 6512, 6512));
+	check("kept after an epoch, once old cuts have gone",
+	      within(until(MSSFRAC_WHY_KEPT, 100), 13, 15) &&
+	      mssfrac_tx_mss(sk, MSS) == 6512);
+	check("stock is measured again after 512 round trips",
+	      within(until(MSSFRAC_WHY_RECHECK, 1000), 512, 512 + 12) &&
+	      !conn.tx.seg);
+	until(MSSFRAC_WHY_KEPT, 100);
+	check("the next time after 1024",
+	      within(until(MSSFRAC_WHY_RECHECK, 2000), 1024, 1024 + 12));
+
+	connect(MSS, WINDOW);
+	own_bytes = WHOLE + WHOLE / 64 + 1;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("a gain of 1/64 is kept",
+	      within(until(MSSFRAC_WHY_KEPT, 100), 1, 20));
+
+	connect(MSS, WINDOW);
+	own_bytes = WHOLE + WHOLE / 65;
+	fail_trial();
+	check("less is not", last_why == MSSFRAC_WHY_NO_GAIN && !conn.tx.seg);
+
+	connect(MSS, WINDOW);
+	own_bytes = WHOLE / 2;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("half as much is given up after 8, and one for old cuts",
+	      within(until(MSSFRAC_WHY_NO_GAIN, 100), 9, 9));
+
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	own_bytes = WHOLE - WHOLE / 20;
+	check("a gain that is gone is given up at an epoch's end",
+	      within(until(MSSFRAC_WHY_LOST_GAIN, 100), 12, 13));
+}
+
+static void conditions(void)
+{
+	connect(MSS, 2 * WHOLE);
+	check("no trial where whole segments fill the window",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, WINDOW);
+	tcp.snd_cwnd = 4;
+	check("nor where the congestion window would be the limit",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, WINDOW);
+	tcp.snd_cwnd = 5;
+	check("one segment more, and it is not",
+	      until(MSSFRAC_WHY_TRIAL, 300) <= 25);
+	connect(MSS, WINDOW);
+	limited = false;
+	check("nor where the window is not the limit",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, WINDOW);
+	conn.arm = MSSFRAC_STOCK;
+	check("nor in the stock arm", until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, 33 * MSS);
+	check("nor in a window of more segments than asked for",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW;
+	rtt = RTT + RTT / 10;
+	check("nor where each of the round trips, long ones, took all of it",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect(MSS, 5 * MSS + WHOLE / 3);
+	stock_bytes = MSS;
+	check("nor where more is missing than segments of ours could add",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW;
+	until(MSSFRAC_WHY_TRIAL, 13);
+	stock_bytes = WHOLE;
+	check("not just after the rate fell: the epoch before was no measure",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 23, 25));
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW;
+	until(MSSFRAC_WHY_TRIAL, 25);
+	stock_bytes = WINDOW - WINDOW / 10;
+	check("nor after one wasteful epoch of two",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 23, 25));
+	connect(MSS, WINDOW);
+	until(MSSFRAC_WHY_TRIAL, 13);
+	window = WINDOW + WINDOW / 32;
+	check("nor in a window that just moved",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 23, 25));
+}
+
+static void waits(void)
+{
+	connect(MSS, WINDOW);
+	fail_trial();
+	check("after a trial that fails the next comes 32 round trips later",
+	      within(until(MSSFRAC_WHY_TRIAL, 1000), 32, 32 + 13));
+	until(MSSFRAC_WHY_NO_GAIN, 100);
+	check("then 512", within(until(MSSFRAC_WHY_TRIAL, 1000), 512, 512 + 13));
+	until(MSSFRAC_WHY_NO_GAIN, 100);
+	check("then 8192",
+	      within(until(MSSFRAC_WHY_TRIAL, 9000), 8192, 8192 + 13));
+
+	connect(MSS, WINDOW);
+	fail_trial();
+	stock_bytes = own_bytes = WHOLE - WHOLE / 32;
+	check("8192 at once where a trial left stock slower in the same window",
+	      within(until(MSSFRAC_WHY_TRIAL, 9000), 8192 + 32, 8192 + 32 + 25));
+
+	/* Five MSS and a rest, instead of two. */
+	connect(MSS, WINDOW);
+	fail_trial();
+	until(MSSFRAC_WHY_TRIAL, 100);
+	until(MSSFRAC_WHY_NO_GAIN, 100);
+	window = own_window = 5 * MSS + 4000;
+	stock_bytes = own_bytes = 5 * MSS;
+	check("a window of more segments need not wait",
+	      within(until(MSSFRAC_WHY_TRIAL, 600), 12, 37));
+	until(MSSFRAC_WHY_NO_GAIN, 100);
+	window = own_window = WINDOW;
+	stock_bytes = own_bytes = WHOLE;
+	check("but once: a window may go to and fro",
+	      until(MSSFRAC_WHY_TRIAL, 400) > 400);
+	until(MSSFRAC_WHY_TRIAL, 9000);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	own_bytes = WHOLE;
+	until(MSSFRAC_WHY_LOST_GAIN, 100);
+	window = own_window = 5 * MSS + 4000;
+	stock_bytes = own_bytes = 5 * MSS;
+	check("and again once a trial was kept",
+	      within(until(MSSFRAC_WHY_TRIAL, 600), 12, 37));
+}
+
+static void windows(void)
+{
+	/* Our segments make the receiver offer four MSS instead of two. */
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	own_window = 4 * MSS + 4000;
+	check("in a window of more segments stock might deliver as much",
+	      within(until(MSSFRAC_WHY_MOVED, 100), 12, 13));
+	check("it is offered less: then the window is ours, and the size is kept",
+	      within(until(MSSFRAC_WHY_KEPT, 100), 1, 50) &&
+	      until(MSSFRAC_WHY_MOVED, 500) > 500);
+
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	own_window = own_bytes = WINDOW - 800;
+	until(MSSFRAC_WHY_KEPT, 25);
+	check("the size follows the window down",
+	      within(conn.tx.seg, 6312, 6312));
+	own_window = own_bytes = WINDOW - 400;
+	until(MSSFRAC_WHY_KEPT, 25);
+	check("not up by less than MSS/64", within(conn.tx.seg, 6312, 6312));
+	own_window = own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 25);
+	check("up by more", within(conn.tx.seg, 6512, 6512));
+	own_window = own_bytes = WHOLE;
+	check("and is given up where whole segments fill it",
+	      within(until(MSSFRAC_WHY_MOVED, 100), 1, 13) && !conn.tx.seg);
+
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	tcp.mss_cache = MSS - 500;
+	check("a new path MTU ends all of it",
+	      mssfrac_tx_mss(sk, MSS - 500) == MSS - 500 &&
+	      last_why == MSSFRAC_WHY_MSS && !conn.tx.seg);
+
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_KEPT, 100);
+	tcp.inet_conn.icsk_ca_state = TCP_CA_Recovery;
+	check("in recovery the size is the kernel's",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
+	tcp.inet_conn.icsk_ca_state = TCP_CA_Open;
+	mn.set.tx_frac = 0;
+	check("and off is off at once", mssfrac_tx_mss(sk, MSS) == MSS);
+}
+
+static void nudges(void)
+{
+	/* Three of four segments come, and that is no gain. */
+	connect(MSS, WINDOW);
+	stock_bytes = 3 * 6512 - 200;
+	own_bytes = 3 * 6512;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("where a segment a round trip is missing, a nudge",
+	      within(until(MSSFRAC_WHY_NUDGE, 100), 12, 15));
+	tcp.snd_nxt = tcp.snd_una;
+	check("what is sent next goes in halves, once",
+	      !conn.tx.nudge ||
+	      (mssfrac_tx_mss(sk, MSS) == 3256 && mssfrac_tx_mss(sk, MSS) == 6512));
+	own_bytes = WINDOW;
+	check("and all of the window is kept",
+	      within(until(MSSFRAC_WHY_KEPT, 100), 1, 13));
+	connect(MSS, WINDOW);
+	stock_bytes = 3 * 6512 - 200;
+	own_bytes = 3 * 6512;
+	until(MSSFRAC_WHY_NUDGE, 100);
+	check("one that moves nothing is the last",
+	      within(until(MSSFRAC_WHY_NO_GAIN, 100), 12, 13));
+}
+
+static void pairs(void)
+{
+	connect(65483, 405995);
+	sk->can_gso = true;
+	sk->sk_gso_max_size = 65215;
+	stock_bytes = 4 * 65483;
+	tcp.snd_cwnd = 15;
+	check("a chunk that holds one segment gets two",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25) &&
+	      within(conn.tx.seg, 28998, 28998));
+	connect(65483, 405995);
+	sk->can_gso = true;
+	sk->sk_gso_max_size = 65215;
+	stock_bytes = 4 * 65483;
+	tcp.snd_cwnd = 14;
+	check("larger ones where the congestion window is short of segments",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25) &&
+	      within(conn.tx.seg, 31230, 31230));
+	connect(65483, 405995);
+	sk->can_gso = true;
+	sk->sk_gso_max_size = 65215;
+	stock_bytes = 4 * 65483;
+	tcp.snd_cwnd = 13;
+	check("and none where a chunk would not hold two of them",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+}
+
+static void steps(void)
+{
+	connect(MSS, WINDOW);
+	mn.set.tx_steady = 1;
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("step by step: the first size is MSS/64 below",
+	      within(conn.tx.seg, 8809, 8809));
+	check("the next one after it was judged as long",
+	      within(until(MSSFRAC_WHY_STEP, 100), 13, 15) &&
+	      within(conn.tx.seg, 8670, 8670));
+	/* Half way down lies the best. */
+	while (conn.tx.seg > 7600)
+		until(MSSFRAC_WHY_STEP, 100);
+	own_bytes = WHOLE + WHOLE / 8;
+	check("down to the wanted one", until(MSSFRAC_WHY_KEPT, 400) <= 400);
+	check("and the best of them is kept",
+	      within(conn.tx.seg, 7600, 8809));
+}
+
+static void stalls(void)
+{
+	connect(MSS, 4000);
+	tcp.snd_wnd = 4000;
+	check("below one MSS the first wait is the kernel's",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
+	now += 99 * USEC_PER_MSEC;
+	check("less than 100 ms is no stall", mssfrac_tx_mss(sk, MSS) == MSS);
+	now += USEC_PER_MSEC;
+	check("after 100 ms halves of the window",
+	      mssfrac_tx_mss(sk, MSS) == 2000);
+	tcp.packets_out = 2;
+	tcp.snd_wnd = 3000;
+	check("the size stays while the window shrinks between two reads",
+	      mssfrac_tx_mss(sk, MSS) == 2000);
+	tcp.snd_wnd = MSS;
+	check("a whole segment is the kernel's again",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
+	tcp.packets_out = 0;
+	tcp.snd_wnd = 4000;
+	check("it does not wait a second time", mssfrac_tx_mss(sk, MSS) == 2000);
+}
+
+int main(void)
+{
+	printf("KTAP version 1\n1..51\n");
+	trials();
+	conditions();
+	waits();
+	windows();
+	nudges();
+	pairs();
+	steps();
+	stalls();
+	return failures || cases != 51;
+}
