@@ -3,7 +3,7 @@
 # What the two policies choose, in the deterministic guest: the same choice on
 # any machine.
 . "$(dirname "$0")/../lib.sh"
-plan 6
+plan 8
 
 counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
 set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }
@@ -28,11 +28,12 @@ check "sender keeps a size" sender
 receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
 check "receiver raises offers" receiver
 
-# Two cells of a window grid, with more than one seed each.
+# Cells of a window grid, with more than one seed, or window, each.
 # Written before a transfer, to use up the window, are small pieces; those still queued
 # fill the window as no stock segments do, and a trial is not to be held to that.
 # At 2 ms processing makes the round trips longer than the link's; nearly each takes all
 # of the window, so there is little to try, and nothing may be lost by it.
+# Over loopback a transmit chunk is one segment: two to a chunk fill the window.
 cat >"$TMP/cells.toml" <<-END
 	title = "When to try"
 	[arms]
@@ -55,10 +56,21 @@ cat >"$TMP/cells.toml" <<-END
 	seed = [15, 16]
 	warmup_rounds = 160
 	measure_rounds = 60
+	[[cells]]
+	link = "loopback"
+	load = "mssab-load"
+	mtu = 65536
+	rtt_ms = 60
+	window_segments = [8.4, 8.67]
+	warmup_rounds = 160
+	measure_rounds = 60
 END
 mssab run "$TMP/cells.toml" --json "$TMP/cells.json" >"$TMP/table" 2>&1
 sed 's/^/# /' "$TMP/table"
-printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
+{
+	printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247
+	printf 'lo rtt 60 window %s ws on\n' 8.4 8.67
+} >"$TMP/cells"
 python_cases "$TOP/tests/guest/grid.py" "$TMP/cells.json" "$TMP/cells"
 lost_nothing() {
 	python3 -IS -c 'import json, sys
