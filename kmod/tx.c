@@ -114,6 +114,12 @@ static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	       tx->epoch_bytes * USEC_PER_SEC < least * us;
 }
 
+/* Half of the largest transmit chunk: a segment of which it holds two. */
+static u32 half_chunk(const struct sock *sk)
+{
+	return sk_can_gso(sk) ? sk->sk_gso_max_size / 2 : U32_MAX;
+}
+
 /* The size for the epoch's window; the MSS itself where that gains nothing. */
 static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 			  const struct mssfrac_settings *set)
@@ -121,21 +127,20 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 mss = tp->mss_cache;
 	u32 window = tx->epoch_wnd;
-	u32 chunk = sk_can_gso(sk) ? sk->sk_gso_max_size : U32_MAX;
+	u32 half = half_chunk(sk);
 	u32 seg, fits;
 
 	if (window < mss || window > tp->max_window)
 		return mss;
-	seg = mssfrac_paired_segment(window, mss, chunk, READ_ONCE(set->tx_frac),
+	seg = mssfrac_paired_segment(window, mss, half, READ_ONCE(set->tx_frac),
 				     READ_ONCE(set->seg_max));
 	/*
 	 * The congestion window counts segments: it must hold them all and one
-	 * more, or it is the limit.  In pairs they may be larger, as long as two
-	 * fit a chunk.
+	 * more, or it is the limit.  In pairs they may be larger.
 	 */
 	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
 	if (seg < fits)
-		seg = mss > chunk / 2 && fits <= chunk / 2 ? fits : mss;
+		seg = mss > half && fits <= half ? fits : mss;
 	return seg;
 }
 
@@ -261,8 +266,10 @@ static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct mssfrac_settings *set = &conn->mn->set;
 	struct mssfrac_tx *tx = &conn->tx;
-	u32 seg = wanted_segment(sk, tx, &conn->mn->set);
+	u32 seg = wanted_segment(sk, tx, set);
+	u32 mss = tp->mss_cache;
 	/* Stock delivers now more, now less: a trial must beat both. */
 	u64 best = max(rate, tx->last_rate);
 	u64 used = window_used(tp, tx, best);
@@ -275,21 +282,22 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->pardoned = 1;
 		tx->wait = 0;
 	}
-	if (seg < tp->mss_cache && !tx->wait && steady(tx) &&
+	if (seg < mss && !tx->wait && steady(tx) &&
 	    !fell(tx, rate) && !filled(tp, tx) &&
 	    mssfrac_wasteful(used, tx->epoch_wnd) &&
-	    used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd) {
+	    used + LOST_SEGS * mss > tx->epoch_wnd) {
 		tx->base_rate = best;
 		tx->base_wnd = tx->epoch_wnd;
-		if (tx->own_segs <= tx->base_wnd / tp->mss_cache)
+		if (tx->own_segs <= tx->base_wnd / mss)
 			tx->own_segs = 0;
 		tx->best_rate = 0;
 		tx->nudged = 0;
 		tx->goal = seg;
-		if (READ_ONCE(conn->mn->set.tx_steady))
-			seg = mssfrac_steady_step(tp->mss_cache, seg,
-						  tp->mss_cache,
-						  READ_ONCE(conn->mn->set.tx_frac));
+		if (READ_ONCE(set->tx_steady)) {
+			seg = mssfrac_steady_start(tx->goal, mss, half_chunk(sk));
+			seg = mssfrac_steady_step(seg, tx->goal, mss,
+						  READ_ONCE(set->tx_frac));
+		}
 		mssfrac_count(conn, tx_trials, 1);
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
 		return MSSFRAC_WHY_TRIAL;

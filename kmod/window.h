@@ -131,19 +131,18 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 }
 
 /*
- * Sender: the same where a transmit chunk, of @chunk bytes at most, holds no two
- * segments of @mss, as over loopback.  The receiver acknowledges every second
+ * Sender: the same where a transmit chunk, of twice @half bytes at most, holds no
+ * two segments of @mss, as over loopback.  The receiver acknowledges every second
  * segment, so the window opens by two chunks at a time, and out of step with
  * the sender; with two segments to a chunk each chunk is acknowledged.  From
  * two chunks on: less makes segments of which a chunk holds three.
  */
-static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 chunk,
+static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 					 u32 frac, u32 seg_max)
 {
-	u32 half = chunk / 2;
 	u32 count;
 
-	if (mss <= half || window / 2 < chunk || half < MSSFRAC_MIN_SEG)
+	if (mss <= half || window / 4 < half || half < MSSFRAC_MIN_SEG)
 		return mssfrac_segment(window, mss, frac, seg_max);
 	if (!frac || window / mss >= seg_max)
 		return mss;
@@ -151,6 +150,12 @@ static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 chunk,
 	count = window / half + !!(window % half);
 	count += count & 1;
 	return window / count & ~1U;
+}
+
+/* Sender, tx_steady: from where on the way to @goal the sizes begin to differ. */
+static inline u32 mssfrac_steady_start(u32 goal, u32 mss, u32 half)
+{
+	return goal <= half && half < mss ? half : mss;
 }
 
 /* Sender, tx_steady: the next smaller size on the way from @mss to @goal. */

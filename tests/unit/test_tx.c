@@ -384,6 +384,21 @@ static void steps(void)
 	      within(conn.tx.seg, 7600, 8809));
 }
 
+static void steps_in_pairs(void)
+{
+	connect(65483, 405995);
+	sk->can_gso = true;
+	sk->sk_gso_max_size = 65215;
+	mn.set.tx_steady = 1;
+	stock_bytes = 4 * 65483;
+	own_bytes = 405995;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("where a chunk holds one segment, from half a chunk down",
+	      within(conn.tx.seg, 32607 - 1023, 32607 - 1023));
+	check("to the wanted size", until(MSSFRAC_WHY_KEPT, 100) <= 100 &&
+	      within(conn.tx.goal, 28998, 28998));
+}
+
 static void stalls(void)
 {
 	connect(MSS, 4000);
@@ -409,7 +424,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..52\n");
+	printf("KTAP version 1\n1..54\n");
 	trials();
 	conditions();
 	waits();
@@ -417,6 +432,7 @@ int main(void)
 	nudges();
 	pairs();
 	steps();
+	steps_in_pairs();
 	stalls();
-	return failures || cases != 52;
+	return failures || cases != 54;
 }
