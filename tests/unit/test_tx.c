@@ -71,6 +71,16 @@ static void connect(u32 mss, u32 bytes)
 	mssfrac_tx_mss(sk, mss);
 }
 
+/* Loopback: 6.2 segments, a transmit chunk is one; @cwnd segments. */
+static void connect_loopback(u32 cwnd)
+{
+	connect(65483, 405995);
+	sk->can_gso = true;
+	sk->sk_gso_max_size = 65215;
+	stock_bytes = 4 * 65483;
+	tcp.snd_cwnd = cwnd;
+}
+
 /* One round trip; why the state moved at its end. */
 static int round_trip(void)
 {
@@ -339,27 +349,15 @@ static void nudges(void)
 
 static void pairs(void)
 {
-	connect(65483, 405995);
-	sk->can_gso = true;
-	sk->sk_gso_max_size = 65215;
-	stock_bytes = 4 * 65483;
-	tcp.snd_cwnd = 15;
+	connect_loopback(15);
 	check("a chunk that holds one segment gets two",
 	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25) &&
 	      within(conn.tx.seg, 28998, 28998));
-	connect(65483, 405995);
-	sk->can_gso = true;
-	sk->sk_gso_max_size = 65215;
-	stock_bytes = 4 * 65483;
-	tcp.snd_cwnd = 14;
+	connect_loopback(14);
 	check("larger ones where the congestion window is short of segments",
 	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25) &&
 	      within(conn.tx.seg, 31230, 31230));
-	connect(65483, 405995);
-	sk->can_gso = true;
-	sk->sk_gso_max_size = 65215;
-	stock_bytes = 4 * 65483;
-	tcp.snd_cwnd = 13;
+	connect_loopback(13);
 	check("and none where a chunk would not hold two of them",
 	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
 }
@@ -386,11 +384,8 @@ static void steps(void)
 
 static void steps_in_pairs(void)
 {
-	connect(65483, 405995);
-	sk->can_gso = true;
-	sk->sk_gso_max_size = 65215;
+	connect_loopback(15);
 	mn.set.tx_steady = 1;
-	stock_bytes = 4 * 65483;
 	own_bytes = 405995;
 	until(MSSFRAC_WHY_TRIAL, 100);
 	check("where a chunk holds one segment, from half a chunk down",
