@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What the two policies choose, in the deterministic guest: the same choice on
-# any machine.
+# What the two policies choose, in the deterministic guest, and what comes of it.
 . "$(dirname "$0")/../lib.sh"
 plan 7
 
