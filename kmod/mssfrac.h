@@ -283,6 +283,14 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock);
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
 u32 mssfrac_tx_segment(struct sock *sk, u32 stock);
 
+/* trial.c: which size, after each round trip.  Socket lock held. */
+u64 mssfrac_trial_round(const struct tcp_sock *tp, struct mssfrac_tx *tx,
+			u32 acked);
+void mssfrac_trial_unlimited(const struct tcp_sock *tp, struct mssfrac_tx *tx);
+u8 mssfrac_trial_judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate);
+void mssfrac_trial_stock(const struct tcp_sock *tp, struct mssfrac_tx *tx);
+void mssfrac_trial_forget(const struct tcp_sock *tp, struct mssfrac_tx *tx);
+
 /* est.c: the receiver's own estimate of the sender's segment size. */
 int mssfrac_est_init(void);
 void mssfrac_est_exit(void);

@@ -96,7 +96,7 @@ check_fields() {
 # name number, of each constant of the sender's policy
 check_constants() {
 	same "$(sed -E -n 's/^#define ([A-Z_]+)\s+\(?([0-9]+).*/\1 \2/p' \
-		"$tree/kmod/tx.c"
+		"$tree/kmod/tx.c" "$tree/kmod/trial.c"
 	sed -E -n 's/^#define (MSSFRAC_WORTH)\s+([0-9]+).*/\1 \2/p' \
 		"$tree/kmod/window.h")" \
 		"$(sed -E 's,^(\S+)_MIN/MAX +([0-9]+)\, ([0-9]+).*,\1_MIN \2\n\1_MAX \3,;t
@@ -300,7 +300,7 @@ plant counters "$module" 's/^rx_raised /rx_grown  /'
 plant whys kmod/trace.h 's/"stall"/"stalled"/'
 plant whys kmod/mssfrac.h '/^\tMSSFRAC_WHY_KEPT,/d'
 plant fields kmod/trace.h 's/u32, space/u64, space/'
-plant constants kmod/tx.c 's/(EPOCH_ROUNDS\t)12/\113/'
+plant constants kmod/trial.c 's/(EPOCH_ROUNDS\t)12/\113/'
 plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
 plant arms "$experiment" 's/"seg_max": \(2,/"seg_max": (3,/'
 plant ranges "$cells" 's/2\^24/2^23/'

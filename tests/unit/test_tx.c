@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When the sender's policy (kmod/tx.c) tries a size, keeps it and gives it up,
- * in user space: the very file, on a socket of kernel/net/tcp.h, whose round
- * trips this test makes up.  What a round trip delivers, by which size, is the
- * whole of the world here; so each rule is seen alone, and to the round trip.
+ * When the sender's policy (kmod/tx.c, kmod/trial.c) tries a size, keeps it and
+ * gives it up, in user space: the very files, on a socket of kernel/net/tcp.h,
+ * whose round trips this test makes up.  What a round trip delivers, by which
+ * size, is the whole of the world here; so each rule is seen alone, and to the
+ * round trip.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 static int last_why;
 
 #include "../../kmod/tx.c"
+#include "../../kmod/trial.c"
 
 static struct mssfrac_net mn;
 static struct mssfrac_conn conn;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of a kernel as kmod/tx.c sees, for test_tx.c: one socket, whose fields
- * the test sets, and a clock that stands still between round trips.  Names and
- * units are the kernel's.
+ * As much of a kernel as kmod/tx.c and trial.c see, for test_tx.c: one socket,
+ * whose fields the test sets, and a clock that stands still between round trips.
+ * Names and units are the kernel's.
  */
 #ifndef FAKE_NET_TCP_H
 #define FAKE_NET_TCP_H
