@@ -10,7 +10,9 @@
  *   WATCH   stock segments; measure bytes delivered per second over an epoch
  *           of round trips that all ended because of the peer's window.  If
  *           part of the window went unused, and another size would use it:
- *   SETTLE  switch, and let data pass that was cut for the old size.
+ *   SETTLE  switch, and let data pass that was cut for the old size: a send
+ *           buffer grown for a larger window may hold a hundred small ones, and
+ *           what its chunks leave over goes out in pieces.
  *   TRIAL   measure again.  Not clearly better: once, if a segment a round
  *           trip is missing, a nudge (try_nudge()) and measure again; then back
  *           to WATCH, and wait 16 times as long before the next trial.
@@ -34,8 +36,8 @@
 /* Round trips to measure for one verdict, and the least time they take. */
 #define EPOCH_ROUNDS	12
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
-/* Old cuts leave the queue within a few round trips; then judge anyway. */
-#define SETTLE_ROUNDS	64
+/* Old cuts leave the queue within so many round trips; then judge anyway. */
+#define SETTLE_ROUNDS	256
 /* A window is steady if it moved by 1/64 or less in an epoch. */
 #define STEADY_SHIFT	6
 /*
@@ -45,9 +47,13 @@
 #define LOST_SEGS	3
 /* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
-/* A size this far below stock after so many round trips is given up. */
+/*
+ * A size this far below stock after so many round trips is given up; while old
+ * cuts are in the queue, whose rests waste a part of the window, twice as far.
+ */
 #define HARM_ROUNDS	8
 #define HARM_SHIFT	3
+#define SETTLE_SHIFT	2
 /*
  * Round trips from a failed trial to the next: soon once more, for a size may
  * fail by the phase of the receiver's ACKs alone; then 16 times as many.
@@ -95,7 +101,8 @@ static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
-	u64 least = tx->base_rate - (tx->base_rate >> HARM_SHIFT);
+	u32 shift = tx->settling ? SETTLE_SHIFT : HARM_SHIFT;
+	u64 least = tx->base_rate - (tx->base_rate >> shift);
 
 	return tx->phase != MSSFRAC_TX_WATCH &&
 	       tx->epoch_rounds >= HARM_ROUNDS &&

@@ -48,6 +48,8 @@ static u32 window, own_window;
 static u32 given;	/* the size for what is sent next */
 static u32 rtt;
 static bool limited;
+/* Bytes that the application has written and that are not sent yet. */
+static u32 queued;
 
 /* A connection with a window of @bytes, in segments of @mss; both arms equal. */
 static void connect(u32 mss, u32 bytes)
@@ -67,6 +69,7 @@ static void connect(u32 mss, u32 bytes)
 	tcp.snd_una = tcp.snd_nxt = 0xffff0000;	/* it wraps soon */
 	sk->send_head = true;
 	limited = true;
+	queued = 0;
 	window = own_window = bytes;
 	stock_bytes = own_bytes = mssfrac_whole_segments(bytes, mss);
 	tcp.tcp_mstamp = now = 1000000;
@@ -98,7 +101,7 @@ static int round_trip(void)
 	given = mssfrac_tx_mss(sk, tcp.mss_cache);
 	/* and the next window goes out. */
 	tcp.snd_nxt += conn.tx.seg ? own_bytes : stock_bytes;
-	tcp.write_seq = tcp.snd_nxt;
+	tcp.write_seq = tcp.snd_nxt + queued;
 	mssfrac_tx_mss(sk, tcp.mss_cache);
 	return last_why;
 }
@@ -180,6 +183,34 @@ static void trials(void)
 	own_bytes = WHOLE - WHOLE / 20;
 	check("a gain that is gone is given up at an epoch's end",
 	      within(until(MSSFRAC_WHY_LOST_GAIN, 100), 12, 13));
+}
+
+/* What was cut for the old size delivers less: a send buffer of 100 windows. */
+static void old_cuts(void)
+{
+	connect(MSS, WINDOW);
+	queued = 100 * WHOLE;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	own_bytes = WHOLE - WHOLE / 5;
+	check("a fifth less while old cuts are in the queue says nothing",
+	      until(MSSFRAC_WHY_NO_GAIN, 120) > 120);
+	own_bytes = WINDOW;
+	check("the size is judged once they have gone",
+	      within(until(MSSFRAC_WHY_KEPT, 100), 12, 20));
+
+	connect(MSS, WINDOW);
+	queued = 100 * WHOLE;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	own_bytes = WHOLE - WHOLE / 3;
+	check("a third less is given up after 8 even then",
+	      within(until(MSSFRAC_WHY_NO_GAIN, 100), 8, 8));
+
+	connect(MSS, WINDOW);
+	queued = 1000 * WHOLE;
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_TRIAL, 100);
+	check("after 256 round trips it is judged with old cuts in the queue",
+	      within(until(MSSFRAC_WHY_KEPT, 400), 256 + 12, 256 + 13));
 }
 
 static void conditions(void)
@@ -421,8 +452,9 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..54\n");
+	printf("KTAP version 1\n1..58\n");
 	trials();
+	old_cuts();
 	conditions();
 	waits();
 	windows();
@@ -431,5 +463,5 @@ int main(void)
 	steps();
 	steps_in_pairs();
 	stalls();
-	return failures || cases != 54;
+	return failures || cases != 58;
 }
