@@ -139,7 +139,10 @@ struct mssfrac_tx {
 	u32 round_end;		/* sequence that ends the round trip */
 	u32 round_wnd;		/* bytes; largest window offered in it */
 	u32 last_una;		/* snd_una at the last round's end */
+	u64 round_start;	/* us, tcp_mstamp */
 	u32 epoch_rounds;	/* window-limited rounds in this epoch */
+	u32 epoch_prompt;	/* of these, such as took min_rtt */
+	u32 epoch_late;		/* and such as took clearly longer */
 	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */

@@ -38,6 +38,11 @@
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
 /* Old cuts leave the queue within so many round trips; then judge anyway. */
 #define SETTLE_ROUNDS	256
+/* More than one in so many round trips are some. */
+#define SOME_ROUNDS	6
+/* A round trip of min_rtt takes 1/32 more at most; a clearly longer one 1/4. */
+#define PROMPT_SHIFT	5
+#define LATE_SHIFT	2
 /* A window is steady if it moved by 1/64 or less in an epoch. */
 #define STEADY_SHIFT	6
 /*
@@ -68,6 +73,8 @@ static void epoch_start(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	tx->epoch_rounds = 0;
 	tx->epoch_bytes = 0;
+	tx->epoch_prompt = 0;
+	tx->epoch_late = 0;
 	tx->epoch_wnd = U32_MAX;
 	tx->epoch_start = tp->tcp_mstamp;
 }
@@ -140,9 +147,21 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 }
 
 /*
+ * Do some round trips take min_rtt, and others clearly longer?  Then ACKs wait
+ * in these: a processor or a queue stretches all of them.
+ */
+static bool acks_wait(const struct mssfrac_tx *tx)
+{
+	u32 some = tx->epoch_rounds / SOME_ROUNDS;
+
+	return tx->epoch_prompt > some && tx->epoch_late > some;
+}
+
+/*
  * Bytes a round trip at this rate.  One takes min_rtt and little more, or two
  * of them where the last segment's ACK waits for the next window; in between a
- * processor or a queue stretched it, and the window is not what is short.
+ * processor or a queue stretched it, and the window is not what is short,
+ * unless ACKs wait in some round trips only.
  */
 static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 		       u64 rate)
@@ -150,7 +169,8 @@ static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 	u64 rtt = div_u64(tp->tcp_mstamp - tx->epoch_start, tx->epoch_rounds);
 	u32 min_rtt = tcp_min_rtt(tp);
 
-	if (rtt < min_rtt + min_rtt / 8 || rtt > min_rtt + min_rtt / 2)
+	if (rtt < min_rtt + min_rtt / 8 || rtt > min_rtt + min_rtt / 2 ||
+	    acks_wait(tx))
 		rtt = min_rtt;
 	return div_u64(rate * rtt, USEC_PER_SEC);
 }
@@ -166,7 +186,8 @@ static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	u32 min_rtt = tcp_min_rtt(tp);
 
 	/* Longer ones may be two, each of which took half. */
-	return us <= (u64)(min_rtt + min_rtt / 2) * tx->epoch_rounds &&
+	return !acks_wait(tx) &&
+	       us <= (u64)(min_rtt + min_rtt / 2) * tx->epoch_rounds &&
 	       tx->epoch_bytes >= offered - (offered >> GAIN_SHIFT);
 }
 
@@ -435,7 +456,12 @@ u8 mssfrac_trial_judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 u64 mssfrac_trial_round(const struct tcp_sock *tp, struct mssfrac_tx *tx,
 			u32 acked)
 {
+	u32 min_rtt = tcp_min_rtt(tp);
+	u64 us = tp->tcp_mstamp - tx->round_start;
+
 	tx->epoch_rounds++;
+	tx->epoch_prompt += us <= min_rtt + (min_rtt >> PROMPT_SHIFT);
+	tx->epoch_late += us >= min_rtt + (min_rtt >> LATE_SHIFT);
 	tx->epoch_bytes += acked;
 	tx->epoch_wnd = min(tx->epoch_wnd, tx->round_wnd);
 	return epoch_rate(tp, tx);

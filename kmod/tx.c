@@ -79,6 +79,7 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
 		return;
 	round_done(sk, conn);
 	tx->last_una = tp->snd_una;
+	tx->round_start = tp->tcp_mstamp;
 	tx->round_wnd = tp->snd_wnd;
 	tx->round_open = 0;
 }

@@ -46,7 +46,7 @@ unsigned int mssfrac_net_id;
 static u32 stock_bytes, own_bytes;
 static u32 window, own_window;
 static u32 given;	/* the size for what is sent next */
-static u32 rtt;
+static u32 rtt, odd_rtt;	/* us; odd_rtt is that of every second one */
 static bool limited;
 /* Bytes that the application has written and that are not sent yet. */
 static u32 queued;
@@ -65,7 +65,7 @@ static void connect(u32 mss, u32 bytes)
 	tcp.mss_cache = mss;
 	tcp.snd_cwnd = 100;
 	tcp.max_window = 1 << 20;
-	tcp.min_rtt = rtt = RTT;
+	tcp.min_rtt = rtt = odd_rtt = RTT;
 	tcp.snd_una = tcp.snd_nxt = 0xffff0000;	/* it wraps soon */
 	sk->send_head = true;
 	limited = true;
@@ -89,10 +89,12 @@ static void connect_loopback(u32 cwnd)
 /* One round trip; why the state moved at its end. */
 static int round_trip(void)
 {
+	static bool odd;
 	bool own = conn.tx.seg;
 
 	/* All that was in flight is acknowledged, */
-	now += rtt;
+	now += odd ? odd_rtt : rtt;
+	odd = !odd;
 	tcp.tcp_mstamp = now;
 	tcp.snd_una = tcp.snd_nxt;
 	tcp.snd_wnd = own ? own_window : window;
@@ -238,9 +240,18 @@ static void conditions(void)
 	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
 	connect(MSS, WINDOW);
 	stock_bytes = WINDOW;
-	rtt = RTT + RTT / 10;
+	rtt = odd_rtt = RTT + RTT / 10;
 	check("nor where each of the round trips, long ones, took all of it",
 	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	rtt = odd_rtt = RTT + RTT / 4;
+	check("however long", until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	rtt = RTT + RTT / 16;
+	odd_rtt = RTT + RTT / 3;
+	check("and unevenly", until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	rtt = RTT;
+	odd_rtt = RTT + RTT / 2;
+	check("but where ACKs wait in some round trips only, there is one",
+	      until(MSSFRAC_WHY_TRIAL, 300) <= 25);
 	connect(MSS, 5 * MSS + WHOLE / 3);
 	stock_bytes = MSS;
 	check("nor where more is missing than segments of ours could add",
@@ -452,7 +463,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..58\n");
+	printf("KTAP version 1\n1..61\n");
 	trials();
 	old_cuts();
 	conditions();
@@ -463,5 +474,5 @@ int main(void)
 	steps();
 	steps_in_pairs();
 	stalls();
-	return failures || cases != 58;
+	return failures || cases != 61;
 }
