@@ -144,7 +144,10 @@ static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 
 	if (mss <= half || window / 4 < half || half < MSSFRAC_MIN_SEG)
 		return mssfrac_segment(window, mss, frac, seg_max);
-	if (!frac || window / mss >= seg_max)
+	if (!frac)
+		return mss;
+	count = window / mss + (window % mss >= mssfrac_step(mss, frac));
+	if (count > seg_max)
 		return mss;
 
 	count = window / half + !!(window % half);
