@@ -20,11 +20,11 @@
  *           MSS/N at a time, each judged as long, and the best one is kept:
  *           the SC2003 paper's "incrementally decrease the MSS if the window is
  *           locked in a steady state".
- *   KEEP    go on and follow the window.  Back to WATCH when it no longer
- *           delivers clearly more than stock did, when the congestion window
- *           becomes the limit, when whole segments fill the window again, when
- *           in a window this large stock might deliver as much, and from time
- *           to time: all to see what stock delivers now.
+ *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
+ *           than stock did, when the congestion window becomes the limit, when
+ *           whole segments fill the window again, when in a window this large
+ *           stock might deliver as much, and from time to time: all to see what
+ *           stock delivers now.
  *
  * Everything here runs under the socket lock.
  */
@@ -373,10 +373,10 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	 */
 	if (segs_now <= tx->own_segs)
 		segs_now = segs;
-	if (rate * segs < worthwhile(tx) * max(segs, segs_now)) {
+	if (rate * segs < tx->base_rate * max(segs, segs_now)) {
 		if (try_nudge(tp, tx))
 			return MSSFRAC_WHY_NUDGE;
-		if (rate >= worthwhile(tx)) {
+		if (rate >= tx->base_rate) {
 			/* Is stock offered as much?  judge_watch() sees. */
 			tx->own_segs = segs_now;
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
