@@ -152,6 +152,7 @@ struct mssfrac_tx {
 	u64 best_rate;		/* bytes/s of best_seg, the best size tried */
 	u32 best_seg;
 	u32 own_segs;		/* MSS fit where our sizes are offered more than stock */
+	u64 own_rate;		/* bytes/s of our size, just left to measure stock */
 	u32 goal;		/* bytes; where a descent of tx_steady ends */
 	u64 stall_start;	/* us, tcp_clock_us(): tcp_mstamp may be old */
 	u32 steady_wnd;		/* bytes; epoch_wnd of the epoch before */

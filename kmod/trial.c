@@ -24,7 +24,7 @@
  *           than stock did, when the congestion window becomes the limit, when
  *           whole segments fill the window again, when in a window this large
  *           stock might deliver as much, and from time to time: all to see what
- *           stock delivers now.
+ *           stock delivers now.  If that is clearly less, back to TRIAL.
  *
  * Everything here runs under the socket lock.
  */
@@ -274,6 +274,17 @@ static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	       tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache;
 }
 
+/* Does stock leave a part of the window that another size can use? */
+static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
+		   u64 rate, u64 best)
+{
+	u64 used = window_used(tp, tx, best);
+
+	return !fell(tx, rate) && !filled(tp, tx) &&
+	       mssfrac_wasteful(used, tx->epoch_wnd) &&
+	       used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd;
+}
+
 static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -283,7 +294,8 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	u32 mss = tp->mss_cache;
 	/* Stock delivers now more, now less: a trial must beat both. */
 	u64 best = max(rate, tx->last_rate);
-	u64 used = window_used(tp, tx, best);
+	/* A size that was left to see this: the window may be its answer, too. */
+	bool better = tx->own_rate > best + (best >> GAIN_SHIFT);
 
 	if (!tx->wait && spoilt(tx, rate)) {
 		tx->backoff = BACKOFF_MAX;
@@ -294,9 +306,8 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->wait = 0;
 	}
 	if (seg < mss && !tx->wait && steady(tx) &&
-	    !fell(tx, rate) && !filled(tp, tx) &&
-	    mssfrac_wasteful(used, tx->epoch_wnd) &&
-	    used + LOST_SEGS * mss > tx->epoch_wnd) {
+	    (better || wastes(tp, tx, rate, best))) {
+		tx->own_rate = 0;
 		tx->base_rate = best;
 		tx->base_wnd = tx->epoch_wnd;
 		if (tx->own_segs <= tx->base_wnd / mss)
@@ -313,6 +324,8 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		enter(tp, tx, MSSFRAC_TX_SETTLE, seg);
 		return MSSFRAC_WHY_TRIAL;
 	}
+	if (!better)
+		tx->own_rate = 0;
 	tx->steady_wnd = tx->epoch_wnd;
 	tx->last_rate = rate;
 	epoch_start(tp, tx);
@@ -379,6 +392,7 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		if (rate >= tx->base_rate) {
 			/* Is stock offered as much?  judge_watch() sees. */
 			tx->own_segs = segs_now;
+			tx->own_rate = rate;
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 			return MSSFRAC_WHY_MOVED;
 		}
@@ -389,6 +403,7 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	if (!tx->recheck) {
 		/* It held for long: forget the trials that failed before. */
 		tx->backoff = 0;
+		tx->own_rate = rate;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return MSSFRAC_WHY_RECHECK;
 	}
@@ -490,5 +505,6 @@ void mssfrac_trial_forget(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 	tx->wait = 0;
 	tx->pardoned = 0;
 	tx->own_segs = 0;
+	tx->own_rate = 0;
 	mssfrac_trial_stock(tp, tx);
 }

@@ -335,6 +335,27 @@ static void windows(void)
 	      within(until(MSSFRAC_WHY_KEPT, 100), 1, 50) &&
 	      until(MSSFRAC_WHY_MOVED, 500) > 500);
 
+	/* Stock again, and now it fills what it is offered: two MSS, and little more. */
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_RECHECK, 1000);
+	window = WHOLE + 200;
+	check("back to our size, after two epochs, where stock delivers less",
+	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 25));
+	own_bytes = WHOLE;
+	until(MSSFRAC_WHY_NO_GAIN, 100);
+	check("not again where that was not so", until(MSSFRAC_WHY_TRIAL, 600) > 600);
+	connect(MSS, WINDOW);
+	own_bytes = WINDOW;
+	until(MSSFRAC_WHY_RECHECK, 1000);
+	window = 4 * MSS;
+	stock_bytes = 4 * MSS;
+	until(MSSFRAC_WHY_TRIAL, 50);
+	window = WHOLE + 200;
+	stock_bytes = WHOLE;
+	check("nor where stock has delivered as much since",
+	      until(MSSFRAC_WHY_TRIAL, 600) > 600);
+
 	connect(MSS, WINDOW);
 	own_bytes = WINDOW;
 	until(MSSFRAC_WHY_KEPT, 100);
@@ -466,7 +487,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..62\n");
+	printf("KTAP version 1\n1..65\n");
 	trials();
 	old_cuts();
 	conditions();
@@ -477,5 +498,5 @@ int main(void)
 	steps();
 	steps_in_pairs();
 	stalls();
-	return failures || cases != 62;
+	return failures || cases != 65;
 }
