@@ -69,6 +69,7 @@
 /* Round trips until stock is measured again; doubles likewise. */
 #define RECHECK_MIN	512
 #define RECHECK_MAX	32768
+
 static void epoch_start(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	tx->epoch_rounds = 0;
