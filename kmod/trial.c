@@ -266,6 +266,15 @@ static bool fell(const struct mssfrac_tx *tx, u64 rate)
 }
 
 /*
+ * Segments, chunks and ACKs find a better order by themselves at times, within
+ * some epochs; a trial would end that and may not bring it back.
+ */
+static bool rose(const struct mssfrac_tx *tx, u64 rate)
+{
+	return rate > tx->last_rate + (tx->last_rate >> GAIN_SHIFT);
+}
+
+/*
  * Is the wait for another window, of more or fewer segments than this one?
  * Once: a window may go to and fro.
  */
@@ -281,7 +290,7 @@ static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 {
 	u64 used = window_used(tp, tx, best);
 
-	return !fell(tx, rate) && !filled(tp, tx) &&
+	return !fell(tx, rate) && !rose(tx, rate) && !filled(tp, tx) &&
 	       mssfrac_wasteful(used, tx->epoch_wnd) &&
 	       used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd;
 }
