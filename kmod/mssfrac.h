@@ -144,6 +144,7 @@ struct mssfrac_tx {
 	u32 epoch_prompt;	/* of these, such as took min_rtt */
 	u32 epoch_late;		/* and such as took clearly longer */
 	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
+	u32 most_wnd;		/* bytes; largest round_wnd of all epochs */
 	u64 epoch_start;	/* us, tcp_mstamp */
 	u64 epoch_bytes;	/* acknowledged since */
 	u64 last_rate;		/* bytes/s delivered in the epoch before */

@@ -180,10 +180,11 @@ static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
  * Did each round trip take all of the window?  Then no size can fill it better,
  * however long the processor made the round trips.
  */
-static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
+static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
+		   u32 window)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
-	u64 offered = (u64)tx->epoch_wnd * tx->epoch_rounds;
+	u64 offered = (u64)window * tx->epoch_rounds;
 	u32 min_rtt = tcp_min_rtt(tp);
 
 	/* Longer ones may be two, each of which took half. */
@@ -284,15 +285,34 @@ static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	       tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache;
 }
 
-/* Does stock leave a part of the window that another size can use? */
-static bool wastes(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
-		   u64 rate, u64 best)
+/* Is what is missing of @window no more than another size could add? */
+static bool reachable(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
+		      u64 used, u32 window)
 {
+	return used + LOST_SEGS * tp->mss_cache > window &&
+	       !filled(tp, tx, window);
+}
+
+/*
+ * Does stock leave a part of the window that another size can use?
+ *
+ * Where a chunk holds one segment, ACKs may leave before the last segments are
+ * read, and offer less by these: all of that is taken, and no more is on offer
+ * again.  What once was on offer tells; less than a segment is not that.
+ */
+static bool wastes(const struct sock *sk, const struct mssfrac_tx *tx, u64 rate,
+		   u64 best)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 used = window_used(tp, tx, best);
 
-	return !fell(tx, rate) && !rose(tx, rate) && !filled(tp, tx) &&
-	       mssfrac_wasteful(used, tx->epoch_wnd) &&
-	       used + LOST_SEGS * tp->mss_cache > tx->epoch_wnd;
+	if (fell(tx, rate) || rose(tx, rate))
+		return false;
+	if (mssfrac_wasteful(used, tx->epoch_wnd))
+		return reachable(tp, tx, used, tx->epoch_wnd);
+	return tp->mss_cache > half_chunk(sk) &&
+	       used + tp->mss_cache <= tx->most_wnd &&
+	       reachable(tp, tx, used, tx->most_wnd);
 }
 
 static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
@@ -316,7 +336,7 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		tx->wait = 0;
 	}
 	if (seg < mss && !tx->wait && steady(tx) &&
-	    (better || wastes(tp, tx, rate, best))) {
+	    (better || wastes(sk, tx, rate, best))) {
 		tx->own_rate = 0;
 		tx->base_rate = best;
 		tx->base_wnd = tx->epoch_wnd;
@@ -489,6 +509,7 @@ u64 mssfrac_trial_round(const struct tcp_sock *tp, struct mssfrac_tx *tx,
 	tx->epoch_late += us >= min_rtt + (min_rtt >> LATE_SHIFT);
 	tx->epoch_bytes += acked;
 	tx->epoch_wnd = min(tx->epoch_wnd, tx->round_wnd);
+	tx->most_wnd = max(tx->most_wnd, tx->round_wnd);
 	return epoch_rate(tp, tx);
 }
 

@@ -446,6 +446,31 @@ static void pairs(void)
 	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
 }
 
+/* After some round trips stock is offered @segments only, and takes all of it. */
+static void offer_less(u32 segments)
+{
+	until(MSSFRAC_WHY_TRIAL, 4);
+	stock_bytes = segments * tcp.mss_cache;
+	window = stock_bytes + 100;
+}
+
+static void answers(void)
+{
+	connect_loopback(15);
+	offer_less(4);
+	check("where a chunk holds one segment, what is not offered is waste, too",
+	      until(MSSFRAC_WHY_TRIAL, 100) <= 36);
+	connect_loopback(15);
+	offer_less(4);
+	stock_bytes = window = 350000;
+	check("less than a segment is no such answer",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+	connect_loopback(15);
+	offer_less(2);
+	check("but no more than segments of ours could add",
+	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
+}
+
 static void steps(void)
 {
 	connect(MSS, WINDOW);
@@ -503,7 +528,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..67\n");
+	printf("KTAP version 1\n1..70\n");
 	trials();
 	old_cuts();
 	conditions();
@@ -511,8 +536,9 @@ int main(void)
 	windows();
 	nudges();
 	pairs();
+	answers();
 	steps();
 	steps_in_pairs();
 	stalls();
-	return failures || cases != 67;
+	return failures || cases != 70;
 }
