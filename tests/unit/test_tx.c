@@ -222,6 +222,16 @@ static void old_cuts(void)
 	      within(until(MSSFRAC_WHY_KEPT, 400), 256 + 12, 256 + 13));
 }
 
+/* Stock delivers @first for an epoch, then @rest: round trips from there on. */
+static int trial_after(u32 first, u32 rest)
+{
+	connect(MSS, WINDOW);
+	stock_bytes = first;
+	until(MSSFRAC_WHY_TRIAL, 12);
+	stock_bytes = rest;
+	return until(MSSFRAC_WHY_TRIAL, 100);
+}
+
 static void conditions(void)
 {
 	connect(MSS, 2 * WHOLE);
@@ -264,30 +274,18 @@ static void conditions(void)
 	check("nor where more is missing than segments of ours could add",
 	      until(MSSFRAC_WHY_TRIAL, 300) > 300);
 
-	connect(MSS, WINDOW);
-	stock_bytes = WINDOW;
-	until(MSSFRAC_WHY_TRIAL, 12);
-	stock_bytes = WHOLE;
 	check("not just after the rate fell: the epoch before was no measure",
-	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 24));
+	      within(trial_after(WINDOW, WHOLE), 24, 24));
 	connect(MSS, WINDOW);
 	stock_bytes = WINDOW;
 	until(MSSFRAC_WHY_TRIAL, 24);
 	stock_bytes = WINDOW - WINDOW / 10;
 	check("nor after one wasteful epoch of two",
 	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 24));
-	connect(MSS, WINDOW);
-	stock_bytes = WHOLE - WHOLE / 32;
-	until(MSSFRAC_WHY_TRIAL, 12);
-	stock_bytes = WHOLE;
 	check("nor while stock finds a better order by itself",
-	      within(until(MSSFRAC_WHY_TRIAL, 100), 24, 24));
-	connect(MSS, WINDOW);
-	stock_bytes = WHOLE - WHOLE / 80;
-	until(MSSFRAC_WHY_TRIAL, 12);
-	stock_bytes = WHOLE;
+	      within(trial_after(WHOLE - WHOLE / 32, WHOLE), 24, 24));
 	check("by less than 1/64 it does not",
-	      within(until(MSSFRAC_WHY_TRIAL, 100), 12, 12));
+	      within(trial_after(WHOLE - WHOLE / 80, WHOLE), 12, 12));
 	connect(MSS, WINDOW);
 	until(MSSFRAC_WHY_TRIAL, 12);
 	window = WINDOW + WINDOW / 32;
