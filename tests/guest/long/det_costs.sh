@@ -5,7 +5,7 @@
 # 50 us are planted in three stages in turn; what is recorded twice is the same
 # twice; and it is so in sampling windows, too.
 . "$(dirname "$0")/../../lib.sh"
-plan 20
+plan 21
 
 stage_pathprof || exit
 cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/overhead-load" \
@@ -28,11 +28,14 @@ for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 	} >>log 2>&1
 	at=$((at + 1))
 done
-"${record[@]}" again.json -- "${load[@]}" >>log 2>&1
-"$PP" export again.json >again-own.json
-# Some packets more, as windows see a part of them.
-"$PP" record --budget 50 --port 5001 -o windows.json -- "${load[@]:0:4}" \
-	8000 1 >>log 2>&1
+# Some packets more: ticks fall where they will, and windows see a part of them.
+longer=("${load[@]:0:4}" 8000 1)
+for name in long again; do
+	"${record[@]}" $name.json -- "${longer[@]}" >>log 2>&1
+	"$PP" export $name.json >$name-own.json
+done
+"$PP" record --budget 50 --port 5001 -o windows.json -- "${longer[@]}" \
+	>>log 2>&1
 "$PP" export windows.json >windows-own.json
 sed 's/^/# /' log
 
