@@ -25,7 +25,7 @@ def document(**percent):
     arms = {"absent": 0, "observe": 0, "treated": 0, "removed": 0} | percent
     return {
         "kernel": "6.12", "seed": 1, "retransmitted": {"lo": 0},
-        "runs": [{"workload": "lo", "arm": arm, "segments": 1000,
+        "runs": [{"workload": "lo", "arm": arm, "segments": 1000, "packets": 1500,
                   "instructions": 10_000_000 * (1 + p / 100)}
                  for arm, p in arms.items()],
         "calls": [{"workload": "lo", "arm": arm, "segments": 1000,
@@ -53,7 +53,27 @@ def table(tmp_path, monkeypatch, *documents):
 ])
 def test_cost_verdict(tmp_path, monkeypatch, capsys, wanted, percent):
     assert table(tmp_path, monkeypatch, document(**percent)) == wanted
-    assert ("!" in capsys.readouterr().out) == bool(wanted)
+    out = capsys.readouterr().out
+    assert ("1 missed" in out) == bool(wanted)
+    assert ("all within" in out) != bool(wanted)
+
+
+def test_cost_is_that_of_the_same_packets(tmp_path, monkeypatch, capsys):
+    """An order of other packets, and one that took longer, do not count."""
+    orders = document(observe=0.3)
+    like = orders["runs"][1]
+    orders["runs"] += [like | {"packets": 1600, "instructions": 20_000_000},
+                       like | {"instructions": 11_000_000}]
+    assert table(tmp_path, monkeypatch, orders) == 0
+    assert "+0.30 (+0.30..+0.30)" in capsys.readouterr().out
+
+
+def test_cost_without_a_pair(tmp_path, monkeypatch, capsys):
+    """Nothing to compare is said, not judged."""
+    apart = document(treated=9)
+    apart["runs"][2]["packets"] = 1600
+    assert table(tmp_path, monkeypatch, apart) == 0
+    assert "none" in capsys.readouterr().out
 
 
 def test_cost_is_a_mean_over_seeds(tmp_path, monkeypatch, capsys):
