@@ -16,11 +16,10 @@ STAGES = {"rx": ("rx", "netif", "estab"), "driver": ("tx", "driver", "sent"),
 RUNS = 4
 #: 5 % or 50 ns, whichever is more.
 SHARE, NS = 0.05, 50
-#: Of two recordings: in all; of a stage in which only code runs, and ticks of 2.4 us;
-#: of one in which a process is woken, where the scheduler puts what else is to run.
-AGAIN_ALL = 0.002
-AGAIN_WORK, AGAIN_WAKE = (0.001, 5), (0.005, 15)
-WAKES = ("rx", "estab", "done"), ("rx", "wake", "done"), ("rx", "done", "copy")
+#: Of two recordings, in all and of a stage: 6.1 has levels, in whose stages estab and
+#: write up to 4 % differ (limitations.rst); elsewhere ticks of 2.4 us differ, and where
+#: the scheduler puts what else is to run.
+AGAIN_ALL, AGAIN_SHARE, AGAIN_NS = 0.025, 0.05, 15
 
 
 def check(name, good, remark):
@@ -83,12 +82,12 @@ def main():
 
 def again(first, second):
     """The same load recorded twice."""
-    agree = len(first) > 5
     for key, ns in sorted(first.items()):
-        share, least = AGAIN_WAKE if key in WAKES else AGAIN_WORK
-        agree &= abs(second[key] - ns) <= max(share * ns, least)
         print(f"{' '.join(key)}: {ns:.1f} ns, again {second[key]:.1f}, "
               f"{100 * (second[key] / ns - 1) if ns else 0:+.3f} %")
+    agree = len(first) > 5 and all(
+        abs(second[key] - ns) <= max(AGAIN_SHARE * ns, AGAIN_NS)
+        for key, ns in first.items())
     check("two recordings agree in each stage", agree, f"{len(first)} stages")
     ratio = sum(second.values()) / sum(first.values())
     check("and in all they took", abs(ratio - 1) <= AGAIN_ALL,

@@ -57,9 +57,11 @@ if needs nuttcp "nuttcp, UDP at half the rate"; then
 fi
 if needs nuttcp "nuttcp, UDP at four times the rate: most is lost"; then
 	# A busy guest hardly offers more than 20 Mbit/s.
-	sed -i 's/rate_mbit = 40/rate_mbit = 5\nqueue_packets = 50/' e.toml
+	# The receiver may wake late and read what waited: a tenth of a long time.
+	sed -i 's/rate_mbit = 40/rate_mbit = 5\nqueue_packets = 50/
+		s/^measure_ms = .*/measure_ms = 1500/' e.toml
 	check "nuttcp, UDP at four times the rate: most is lost" block \
-		'2 < mbit < 5.1' 'raw["lost_datagrams"] > raw["sent_datagrams"] / 3'
+		'2 < mbit < 5.6' 'raw["lost_datagrams"] > raw["sent_datagrams"] / 3'
 fi
 experiment iperf3-udp jitter "${link[@]}" "offered_mbit = 20" \
 	"warmup_ms = 1000" "measure_ms = 1000"
