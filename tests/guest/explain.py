@@ -213,6 +213,8 @@ def tso():
 
 def tsq():
     """a slow device queue: TSQ holds data back"""
+    # 7.2 allows 4 MB, which other limits come before.
+    sh("ip netns exec a sysctl -qw net.ipv4.tcp_limit_output_bytes=16384")
     with qdisc("tbf rate 40mbit burst 5k limit 2mb"):
         r = Recording()
         bulk(600000)

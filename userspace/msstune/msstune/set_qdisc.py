@@ -23,7 +23,8 @@ _OPTIONS = {
     "fq": {"limit": "", "flow_limit": "", "buckets": "", "orphan_mask": "",
            "quantum": "", "initial_quantum": "", "maxrate": "bps",
            "low_rate_threshold": "bps", "refill_delay": "us",
-           "timer_slack": "ns", "horizon": "us", "ce_threshold": "us"},
+           "timer_slack": "ns", "horizon": "us", "ce_threshold": "us",
+           "offload_horizon": "us", "bands": "", "priomap": "", "weights": ""},
     "fq_codel": {"limit": "", "flows": "", "quantum": "", "target": "us",
                  "interval": "us", "memory_limit": "", "drop_batch": "",
                  "ce_threshold": "us"},
@@ -35,21 +36,23 @@ _FLAGS = {"fq": {"pacing": ("pacing", "nopacing"),
           "fq_codel": {"ecn": ("ecn", "noecn")}}
 #: What it means that an option is not printed, where that is not the default.
 _ABSENT = {"fq_codel": {"ecn": "noecn"}}
-#: Printed, and not to be given.
-_DERIVED = {"fq": {"bands", "priomap", "weights"}}
 
 
 def spelled(kind: str, options: dict[str, Any]) -> str:
     """Words that tc takes and that mean just this."""
     words = [kind]
-    for key, value in options.items():
+    # iproute2 6.15 prints "priomap ", and takes all that follows for weights.
+    options = {key.strip(): value for key, value in options.items()}
+    for key, value in sorted(options.items(), key=lambda o: o[0] == "weights"):
         suffix = _OPTIONS[kind].get(key)
-        if suffix is not None:
+        if suffix is not None and isinstance(value, list):
+            words += [key, *map(str, value)]
+        elif suffix is not None:
             words += [key, f"{value}{suffix}"]
         elif key in _FLAGS.get(kind, {}):
             off = value is False or value == 0
             words += filter(None, [_FLAGS[kind][key][off]])
-        elif key not in _DERIVED.get(kind, set()):
+        else:
             raise NotSupported(f"qdisc {kind}: option {key} could not be put "
                                "back")
     return " ".join(words + [word for key, word in _ABSENT.get(kind, {}).items()
