@@ -383,11 +383,19 @@ def test_other_kinds_need_the_real_machine(root):
     ("fq", {"limit": 1, "maxrate": 125000000, "horizon_drop": None},
      "fq limit 1 maxrate 125000000bps horizon_drop"),
     ("fq", {"limit": 1, "pacing": False, "horizon_cap": None},
-     "fq limit 1 nopacing horizon_cap")])
+     "fq limit 1 nopacing horizon_cap"),
+    ("fq", {"bands": 3, "priomap ": [1, 2, 0], "offload_horizon": 0,
+            "weights ": [589824, 196608, 65536]},
+     "fq bands 3 priomap 1 2 0 offload_horizon 0us")])
 def test_a_qdisc_is_spelled_as_tc_reads_it(kind, options, words):
     assert set_qdisc.spelled(kind, options) == words
     with pytest.raises(NotSupported):
         set_qdisc.spelled(kind, {**options, "novel": 1})
+
+
+def test_weights_that_tc_would_misread():
+    with pytest.raises(NotSupported, match="weights"):
+        set_qdisc.spelled("fq", {"weights ": [1, 2, 3]})
 
 
 # --- Export -----------------------------------------------------------------
