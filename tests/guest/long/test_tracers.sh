@@ -77,8 +77,12 @@ window="window: .*sport=5410 .*arm=treated "
 wanted=$(lines "$align" "$window" <$tracing/trace)
 echo "# align and window: $wanted"
 seen() {
-	[ "${wanted% *}" -gt 10 ] && [ "${wanted#* }" -gt 10 ] &&
-		is "$1" "$wanted" || { cat "$TMP/err"; false; }
+	if [ "${wanted% *}" -gt 10 ] && [ "${wanted#* }" -gt 10 ] &&
+		is "$1" "$wanted"; then
+		return
+	fi
+	cat "$TMP/err"
+	false
 }
 check "perf" seen "$(perf script -i "$TMP/perf.data" 2>"$TMP/err" |
 	lines "mssfrac:$align" "mssfrac:$window")"
