@@ -120,7 +120,7 @@ STAGE(52, TX_FREE, "freed", TX, 180, END, OTHER, "consume_skb", \
 
 /* CATEGORY(symbol, name): coarser than stages, as attach points allow. */
 #define PATHPROF_CATEGORIES(CATEGORY) \
-CATEGORY(COPY, "data copy") \
+CATEGORY(COPY, "copy") \
 CATEGORY(TCPIP, "TCP/IP") \
 CATEGORY(DEVICE, "device") \
 CATEGORY(WAKE, "wake-up") \
