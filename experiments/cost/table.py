@@ -53,7 +53,7 @@ def missed(arm, percent):
 
 
 def table(documents, workloads, middle, percents_of):
-    """One of what each arm adds; how many misses its limit."""
+    """One of what each arm adds; how many miss their limit, or have no figure."""
     misses = 0
     print(f"{'workload':<18} {'instr/seg':>9}", end="")
     for arm in LIMITS:
@@ -65,7 +65,8 @@ def table(documents, workloads, middle, percents_of):
         for arm in LIMITS:
             percents = percents_of(workload, arm)
             if not percents:
-                print(f" {'none ':>23}", end="")
+                print(f" {'none!':>23}", end="")
+                misses += 1
                 continue
             bad = missed(arm, middle(percents))
             misses += bad

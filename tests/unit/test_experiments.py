@@ -69,11 +69,11 @@ def test_cost_is_that_of_the_same_packets(tmp_path, monkeypatch, capsys):
 
 
 def test_cost_without_a_pair(tmp_path, monkeypatch, capsys):
-    """Nothing to compare is said, not judged."""
-    apart = document(treated=9)
+    """Nothing to compare is no success."""
+    apart = document()
     apart["runs"][2]["packets"] = 1600
-    assert table(tmp_path, monkeypatch, apart) == 0
-    assert "none" in capsys.readouterr().out
+    assert table(tmp_path, monkeypatch, apart) == 1
+    assert "none!" in capsys.readouterr().out
 
 
 def test_cost_is_a_mean_over_seeds(tmp_path, monkeypatch, capsys):
