@@ -211,7 +211,9 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 	f = flight_find(key, &at);
 	if (!f)
 		return 0;
-	if (f->sk != sk || stage_waits(f->last)) {
+	/* A reader elsewhere may have been faster than we hear of TCP's end. */
+	if (f->sk != sk || stage_waits(f->last) ||
+	    f->path.flags & PF_COPIED) {
 		flight_unlock(at, key);
 		return 0;
 	}
@@ -329,10 +331,9 @@ static __always_inline void rx_copy(struct sk_buff *skb)
 		/* Read in parts: the pause between them was waiting. */
 		flight_again(f, n - 2, ST_RX_COPY, now);
 	} else {
-		if (f->last == ST_RX_EST) {
-			/* When TCP was done was not seen: bill no work. */
+		/* When TCP was done was not seen: bill no work. */
+		if (f->last != ST_RX_DONE && f->last != ST_RX_COPY)
 			flight_mark(f, ST_RX_DONE, f->last_ns);
-		}
 		flight_mark(f, ST_RX_COPY, now);
 	}
 	flight_unlock(at, key);

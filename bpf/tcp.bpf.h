@@ -176,10 +176,11 @@ static __always_inline void rx_established(struct sock *sk,
 
 	if (!tp)
 		return;
-	if (!config.exits)
-		rx_close();
 	f = flight_find(key, &at);
 	now = f ? bpf_ktime_get_ns() : 0;
+	/* Of the packet before, and so after this one's clock. */
+	if (!config.exits)
+		rx_close();
 	w = sock_work(number);
 	w->rx_key = key;
 	w->origin_ns = 0;
