@@ -89,8 +89,10 @@ after = window()
 print("segments before and after:", before, after)
 sys.exit(before < 10 or after > before * 3 // 2 or after < before // 4)
 PY
+# The module is in use until the last connection has closed.
+closed() { ! ip netns exec a ss -Htan | grep -qv TIME-WAIT; }
 idle() {
 	ip netns exec a sysctl -qw net.ipv4.tcp_slow_start_after_idle=0 &&
-		/usr/bin/python3 "$TMP/idle.py"
+		/usr/bin/python3 "$TMP/idle.py" && wait_for 20 closed
 }
 check "idle time does not move the curve" idle

@@ -133,7 +133,7 @@ case_journey() {
 		grep -qE '^ +0 +[0-9]+ .* gro' one &&
 		grep -q 'merged into it: packets' one &&
 		grep -qE 'sent from here as packet [0-9]+' one &&
-		grep -qE '^End: [a-z]+ after' one || return
+		grep -qE '^End: [a-z ]+ after' one || return
 	number=$(sed -n 's/^  merged into packet \([0-9]*\)$/\1/p' merged)
 	"$PP" journey fine.events "$number" >into &&
 		grep -q 'merged into it: packets' into

@@ -81,7 +81,7 @@ seen() {
 		is "$1" "$wanted"; then
 		return
 	fi
-	cat "$TMP/err"
+	cat "$TMP/err" "$TMP/trace-cmd"
 	false
 }
 check "perf" seen "$(perf script -i "$TMP/perf.data" 2>"$TMP/err" |
