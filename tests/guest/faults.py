@@ -28,6 +28,7 @@ from msstune import collect, diagnose, plan, settings  # noqa: E402
 A, B = "tune-a", "tune-b"      # and a slot's number behind
 ADDRESS, PORT = "10.9.0.2", 5201
 WARM_UP, INTERVAL = 1.2, 1.5
+LONG = 6.0          # more than two periods of cubic in a short queue
 WISH = 8e6          # bit/s
 SO_MAX_PACING_RATE = 47
 
@@ -110,10 +111,10 @@ def transfer(rcvbuf=0, pacing=0, read_every=0.0, write_every=0.0, write=1 << 16,
             os.waitpid(pid, 0)
 
 
-def facts_of(end):
+def facts_of(end, interval=INTERVAL):
     """Facts as msstune in that namespace would collect them."""
     with inside(end):
-        return collect.collect(INTERVAL)
+        return collect.collect(interval)
 
 
 def first(facts):
@@ -139,7 +140,7 @@ CASES = {
         cure=True),
     "autotuning off": dict(
         b={"net.ipv4.tcp_moderate_rcvbuf": 0}, at="B", want="receive-window",
-        cure=True),
+        cure=True, interval=LONG),
     "window scaling off": dict(
         b={"net.ipv4.tcp_window_scaling": 0}, want="window-scaling"),
     "jumbo through a small window": dict(
@@ -169,9 +170,10 @@ CASES = {
     "txqueuelen 2": dict(
         pair={"egress": f"ip -n $A link set va txqueuelen 2; {RATE} limit 1mb; "
               "tc -n $A qdisc add dev va parent 1:1 pfifo"},
-        want="qdisc-drops"),
+        want="qdisc-drops", interval=LONG),
     "a short queue": dict(
-        pair={"egress": f"{RATE} limit 6kb"}, want="qdisc-drops"),
+        pair={"egress": f"{RATE} limit 6kb"}, want="qdisc-drops",
+        interval=LONG),
     "backlog too short": dict(
         host={"net.core.netdev_max_backlog": 2}, want="backlog-drops"),
     "memory pressure": dict(
@@ -187,7 +189,7 @@ CASES = {
 
 
 def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
-        want="", cure=False):
+        want="", cure=False, interval=INTERVAL):
     kept = {}
     pair(**(pair_ or {}))
     try:
@@ -202,9 +204,9 @@ def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
         end = A if at == "A" else B
         with transfer(**(load or {})):
             time.sleep(WARM_UP)  # slow start
-            facts = facts_of(end)
+            facts = facts_of(end, interval)
         if cure:
-            cured(name, facts, end, **(load or {}))
+            cured(name, facts, end, interval, **(load or {}))
     finally:
         for path, value in kept.items():
             path.write_text(value)
@@ -232,7 +234,7 @@ def rate(facts):
                 for f in facts["flows"]], default=0) / facts["interval"]
 
 
-def cured(name, facts, end, **load):
+def cured(name, facts, end, interval, **load):
     """What is planned, written where it was diagnosed: a new transfer is
     faster, and reaches the wish or has another limit."""
     found = first(facts)[2]
@@ -244,7 +246,7 @@ def cured(name, facts, end, **load):
             setting.write(value)
     with transfer(**load):
         time.sleep(WARM_UP)
-        after = facts_of(end)
+        after = facts_of(end, interval)
     answer = first(after)[1]
     right = proposals and rate(after) > 1.2 * rate(facts) and (
         rate(after) * 8 >= WISH or answer is None
