@@ -419,6 +419,30 @@ def test_a_short_connection_is_a_flow(monkeypatch):
     assert flow["seconds"] == 2.0 and flow["d_bytes_acked"] == 100_000
 
 
+def test_looks_between_are_for_short_connections():
+    """Ranges of the others stay those of every second look."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    with socket.create_connection(listener.getsockname()) as sock, \
+            listener.accept()[0] as peer:
+        name = "%s:%d" % peer.getsockname(), "%s:%d" % sock.getsockname()
+        looks = [sockdiag.looks()]
+        sock.sendall(bytes(1000))
+        looks.append(sockdiag.looks())
+        sock.sendall(bytes(1000))
+        peer.recv(2000, socket.MSG_WAITALL)
+        looks.append(sockdiag.looks())
+    looks += [{}, {}]
+
+    def high(every):
+        flow, = [f for f in collect.flows(looks, [0.0] * 5, every)
+                 if (f["local"], f["remote"]) == name]
+        return flow["high_rqueue"]
+    assert high(1) == 1000 and high(2) == 0
+    # Only the second look and the third have it: one of them does not suffice.
+    looks[0] = {}
+    assert high(2) == 1000
+
+
 # --- auto -------------------------------------------------------------------
 
 def autos(root, state, monkeypatch, watched, *more):

@@ -7,6 +7,7 @@ end.  Every part that cannot be read is left out, and named in "missing".
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -29,6 +30,9 @@ SYSCTLS = (
     "net.core.rps_sock_flow_entries", "net.mssfrac.tx_frac",
     "net.mssfrac.rx_frac", "net.mssfrac.seg_max", "net.mssfrac.tx_steady",
     "net.mssfrac.rx_mss_est", "net.mssfrac.ab_percent")
+#: Seconds between looks for short connections, and how many fit between two others.
+SHORT = 0.5
+BETWEEN = 3
 OWNED = 50  # busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
            "flow_limit": 10, "backlog": 11}
@@ -158,15 +162,19 @@ def _difference(old: Any, new: Any) -> Any:
     return new - (old or 0)
 
 
-def flows(looks: list[dict[bytes, sockdiag.Look]],
-          times: list[float]) -> list[dict[str, Any]]:
-    """Connections that moved between the first look at each and the last."""
+def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
+          every: int = 1) -> list[dict[str, Any]]:
+    """Connections that moved between the first look at each and the last.  Only one
+    look in @every counts, but for connections of which these do not see enough: what
+    a rule makes of a range depends on how often one looks."""
     seen: dict[bytes, list[int]] = {}
     for at, look in enumerate(looks):
         for cookie in look:
             seen.setdefault(cookie, []).append(at)
     found = []
     for cookie, at in seen.items():
+        few = [n for n in at if n % every == 0]
+        at = few if len(few) > 1 else at
         start, end = looks[at[0]][cookie], looks[at[-1]][cookie]
         if start is end:
             continue  # too short to say anything
@@ -211,9 +219,10 @@ def collect(interval: float, looks: int = 4,
     taken = [sockdiag.looks()]
     start = time.monotonic()
     times = [start]
-    for step in range(1, looks):
-        time.sleep(max(0.0, start + interval * step / (looks - 1)
-                       - time.monotonic()))
+    every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
+    steps = every * (looks - 1)
+    for step in range(1, steps + 1):
+        time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
         taken.append(sockdiag.looks())
         times.append(time.monotonic())
     took = time.monotonic() - start
@@ -238,7 +247,7 @@ def collect(interval: float, looks: int = 4,
         "/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii"))
     facts["placement"] = part("placement", collect_device.placement)
     facts["flows_total"] = len(taken[-1])
-    facts["flows"] = flows(taken, times)
+    facts["flows"] = flows(taken, times, every)
     busiest = sorted(facts["flows"], key=lambda f: -sum(
         (f["d_bytes_acked"], f["d_bytes_received"])))[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))

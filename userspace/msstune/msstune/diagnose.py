@@ -84,7 +84,7 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
 def verdict(diagnoses: list[Diagnosis]) -> str:
     """One line."""
     if not diagnoses:
-        return "nothing moves: no connection is busy"
+        return "nothing moves, or in connections too short to be seen"
     wrong = [d for d in diagnoses if d.wrong and d.weight >= 5]
     if wrong:
         return f"limited by {wrong[0].limit}: {wrong[0].subject}"
