@@ -28,7 +28,7 @@ from msstune import collect, diagnose, plan, settings  # noqa: E402
 A, B = "tune-a", "tune-b"      # and a slot's number behind
 ADDRESS, PORT = "10.9.0.2", 5201
 WARM_UP, INTERVAL = 1.2, 1.5
-LONG = 6.0          # more than two periods of cubic in a short queue
+LONG = 4.0          # autotuning takes its time; so does cubic between two losses
 WISH = 8e6          # bit/s
 SO_MAX_PACING_RATE = 47
 
@@ -79,7 +79,7 @@ def children(*functions):
 
 @contextmanager
 def transfer(rcvbuf=0, pacing=0, read_every=0.0, write_every=0.0, write=1 << 16,
-             address=ADDRESS):
+             address=ADDRESS, connections=1):
     with inside(B):
         listener = socket.create_server((address, PORT))
     if rcvbuf:
@@ -101,7 +101,7 @@ def transfer(rcvbuf=0, pacing=0, read_every=0.0, write_every=0.0, write=1 << 16,
             sock.sendall(data)
             time.sleep(write_every)
 
-    pids = children(reader, writer)
+    pids = children(*[reader] * connections, *[writer] * connections)
     listener.close()
     try:
         yield
@@ -127,6 +127,8 @@ def first(facts):
 
 RATE = "tc -n $A qdisc add dev va root handle 1: tbf rate 5mbit burst 20kb "
 SMALL = "4096 65536 65536"
+# One connection would have two packets at a time in the queue (TSQ).
+CROWD = {"connections": 3}
 
 #: name: what pair() and transfer() get, sysctls of A and B, where to look, and
 #: the limit that is right.
@@ -170,10 +172,10 @@ CASES = {
     "txqueuelen 2": dict(
         pair={"egress": f"ip -n $A link set va txqueuelen 2; {RATE} limit 1mb; "
               "tc -n $A qdisc add dev va parent 1:1 pfifo"},
-        want="qdisc-drops", interval=LONG),
+        load=CROWD, want="qdisc-drops", interval=LONG),
     "a short queue": dict(
-        pair={"egress": f"{RATE} limit 6kb"}, want="qdisc-drops",
-        interval=LONG),
+        pair={"egress": f"{RATE} limit 6kb"}, load=CROWD,
+        want="qdisc-drops", interval=LONG),
     "backlog too short": dict(
         host={"net.core.netdev_max_backlog": 2}, want="backlog-drops"),
     "memory pressure": dict(
