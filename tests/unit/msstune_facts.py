@@ -11,7 +11,7 @@ SENDER = {
     "pacing_rate": 2 * 10**7, "max_pacing_rate": 2**64 - 1, "timer": 1,
     "rqueue": 0, "wqueue": 10**5, "rcv_ssthresh": 65535, "sndbuf": 4 << 20,
     "rcvbuf": 131072, "cc": "cubic", "inode": 5, "high_snd_wnd": 3 << 20,
-    "low_snd_wnd": 3 << 20,
+    "low_snd_wnd": 3 << 20, "snd_wscale": 7,
     "snd_wnd": 3 << 20, "high_unacked": 85, "high_notsent_bytes": 10**5,
     "low_rqueue": 0, "high_rqueue": 0,
     "d_bytes_acked": 25 * 10**6, "d_bytes_received": 0,

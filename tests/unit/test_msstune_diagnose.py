@@ -42,6 +42,11 @@ QUEUE = {"rtt": 25000}
      "mss-granularity"),
     (RWND | {"high_snd_wnd": 27000, "low_snd_wnd": 27000, "snd_mss": 8948},
      "receive-window"),
+    # Four segments, rounded up to units of 512.
+    (RWND | {"high_snd_wnd": 35840, "low_snd_wnd": 35840, "snd_mss": 8948,
+             "snd_wscale": 9}, "mss-granularity"),
+    (RWND | {"high_snd_wnd": 36352, "low_snd_wnd": 36352, "snd_mss": 8948,
+             "snd_wscale": 9}, "receive-window"),
     (RWND | {"high_snd_wnd": 65536, "low_snd_wnd": 0}, "peer-application"),
     (RWND | {"high_snd_wnd": 18432, "low_snd_wnd": 15360, "snd_wnd": 15360},
      "peer-application"),

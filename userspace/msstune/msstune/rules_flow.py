@@ -161,9 +161,12 @@ def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
                 f"{told}; {units.size(window)} hold {window / mss:.2f} segments of "
                 f"{mss} bytes: {lost:.0%} is lost to whole segments",
                 "smaller segments (mssfrac, MTU) change nothing", figures)
-    if window <= 8 * mss and not window % mss:
+    # A scaled window is rounded up to what the header can say.
+    unit = 1 << f["snd_wscale"]
+    if window <= 8 * mss + unit and window % mss < unit <= mss // 16:
         return ("mss-granularity", "medium",
-                f"{told}; it is {window // mss} segments of {mss} bytes to the byte: "
+                f"{told}; it is {window // mss} segments of {mss} bytes, in units of "
+                f"{unit} byte{'s' * (unit > 1)}: "
                 "the receiver offers whole segments only, which costs up to "
                 f"{mss / (window + mss):.0%} of its buffer", "its window stays with "
                 "smaller segments (MTU)", figures | {"waste": mss / (window + mss)})
