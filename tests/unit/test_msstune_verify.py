@@ -443,6 +443,21 @@ def test_looks_between_are_for_short_connections():
     assert high(2) == 1000
 
 
+@pytest.mark.parametrize("share, count", [(1e9, 7), (0, 4)])
+def test_no_looks_between_where_they_are_dear(share, count, monkeypatch):
+    """Whatever this machine needs for one, it is less, or more, than allowed."""
+    looks, taken = sockdiag.looks, []
+
+    def counted():
+        taken.append(1)
+        return looks()
+    monkeypatch.setattr(sockdiag, "looks", counted)
+    monkeypatch.setattr(traffic, "SHARE", share)
+    monkeypatch.setattr(collect, "SHORT", 0.01)
+    collect.collect(0.06)
+    assert len(taken) == count
+
+
 # --- auto -------------------------------------------------------------------
 
 def autos(root, state, monkeypatch, watched, *more):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import collect_device, sockdiag, system
+from . import collect_device, sockdiag, system, traffic
 from .errors import TuneError, UsageError
 
 Facts = dict[str, Any]
@@ -216,10 +216,13 @@ def collect(interval: float, looks: int = 4,
     before = {name: part(name, read) for name, read in counters.items()}
     soft = part("softnet", lambda: softnet(net))
     devices = part("devices", collect_device.devices)
+    begun = time.monotonic()
     taken = [sockdiag.looks()]
     start = time.monotonic()
     times = [start]
     every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
+    if start - begun > traffic.SHARE * SHORT:
+        every = 1  # of so many connections, time and memory are too dear
     steps = every * (looks - 1)
     for step in range(1, steps + 1):
         time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
