@@ -4,7 +4,7 @@
 Programs that connect again and again send over a path of 5 Mbit/s and 150 ms.  Their
 goodput is measured before a fault, with it, and after auto ran in the namespace of
 one end.  Prints "ok NAME" or "not ok NAME" for each, and the figures of the table in
-Documentation/experiments/faults.rst.
+Documentation/results/faults.rst.
 
 usage: auto.py [NAME...]     only these cases
 RESULTS=DIR in the environment keeps auto's reports there.

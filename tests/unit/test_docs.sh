@@ -14,7 +14,14 @@ trap 'rm -rf "$tmp"' EXIT
 n=0
 bad=0
 
-doc() { echo "$tree/Documentation/$1"; }
+# doc PAGE: where that page is; page names are unique.
+doc() {
+	local found
+	for found in "$tree"/Documentation/{,*/}"$1"; do
+		[ -e "$found" ] && echo "$found" && return
+	done
+	echo "$tree/Documentation/$1"
+}
 
 # section TITLE: that section of the page on stdin.
 section() {
@@ -207,7 +214,7 @@ check_mssab_load() {
 # Each page is valid, and the index names it.
 check_pages() {
 	local page name
-	for page in "$tree"/Documentation/{,experiments/}*.rst; do
+	for page in "$tree"/Documentation/{,*/}*.rst; do
 		name=${page#"$tree/Documentation/"}
 		rst2pseudoxml --halt=5 --report=2 "$page" 2>&1 >/dev/null |
 			sed "s,^$tree/,,"
@@ -233,11 +240,11 @@ check_references() {
 
 # The pages' examples of mssab arm, and SipHash against its authors' vector.
 check_arm() {
-	same "$(cat "$tree"/Documentation/{mssab.1,mssfrac.4}.rst |
+	same "$(cat "$tree"/Documentation/reference/{mssab.1,mssfrac.4}.rst |
 		sed -n '/^  \$ mssab arm /{n;s/^  //p}'
 	echo a129ca6149be45e5)" \
 		"$(export PYTHONPATH=$tree/userspace/mssab PYTHONDONTWRITEBYTECODE=1
-	cat "$tree"/Documentation/{mssab.1,mssfrac.4}.rst |
+	cat "$tree"/Documentation/reference/{mssab.1,mssfrac.4}.rst |
 		sed -n "s/^  \\$ mssab arm //; T; s/'//g; p" |
 		while read -r -a arguments; do
 			/usr/bin/python3 -m mssab arm "${arguments[@]}" 2>&1
@@ -279,8 +286,8 @@ plant() {
 mkdir "$tmp/tree"
 cp -r "$top"/{kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
 
-module=Documentation/mssfrac.4.rst
-cells=Documentation/mssab-experiment.5.rst
+module=Documentation/reference/mssfrac.4.rst
+cells=Documentation/reference/mssab-experiment.5.rst
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
@@ -307,17 +314,17 @@ plant ranges "$cells" 's/2\^24/2^23/'
 plant cells "$experiment" 's/repeat: int = 1/repeat: int = 2/'
 plant cell_keys "$experiment" 's/"repeat": int/"times": int/'
 plant design userspace/mssab/mssab/design.py 's/"attempts": \(1,/"attempts": (2,/'
-plant design_keys Documentation/mssab-design.5.rst 's/^stolen_percent /stolen_per_mil /'
+plant design_keys Documentation/reference/mssab-design.5.rst 's/^stolen_percent /stolen_per_mil /'
 plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
 plant mssab_load userspace/mssab/load/main.c 's/^"  --nodelay/"  --no-delay/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
-plant pages Documentation/index.rst '/: experiments.grid.rst/d'
+plant pages Documentation/index.rst '/: results.grid.rst/d'
 plant references scripts/load '$a# see Documentation/nothing.rst'
 plant arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
 plant arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
-plant arm Documentation/mssab.1.rst 's/^  treated 64/  stock 64/'
+plant arm Documentation/reference/mssab.1.rst 's/^  treated 64/  stock 64/'
 plant fields "$module" 's/^saddr     u8\[16\]/saddr     u64   /'
 exit $bad

@@ -205,5 +205,5 @@ def test_the_pages_own_text_stays(tmp_path):
     page.write_text("Own.\n\n" + REPORT.MARK + "\nOld.\n")
     REPORT.write_page(page, ["New.\n"])
     assert page.read_text() == "Own.\n\n" + REPORT.MARK + "\nNew.\n"
-    shipped = (TOP / "Documentation/experiments/grid.rst").read_text()
+    shipped = (TOP / "Documentation/results/grid.rst").read_text()
     assert shipped.count(REPORT.MARK) == 1

@@ -77,7 +77,7 @@ expect "not when KERNELS changed" 1 "" ready forky
 
 listed=$(awk '/^[0-9]/ { print $1, $NF }' "$top/KERNELS")
 shown=$(sed -n 's/^\([0-9][0-9.]*\)  .*``make \(.*\)``$/\1 \2/p' \
-	"$top/Documentation/kernels.rst")
+	"$top/Documentation/howto/kernels.rst")
 n=$((n + 1))
 if [ "$listed" ] && [ "$listed" = "$shown" ]; then
 	echo "ok $n kernels.rst shows what KERNELS lists"

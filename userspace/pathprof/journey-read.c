@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one reader of events files (Documentation/events-format.rst).  As the
+ * The one reader of events files (Documentation/reference/events-format.rst).  As the
  * reader of profiles it trusts nothing; what is wrong is named by its line.
  */
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * Journeys: what single packets went through, one event for each clock that
  * was read for them.  journey-write.c and journey-read.c alone know them as a
- * file (Documentation/events-format.rst).
+ * file (Documentation/reference/events-format.rst).
  */
 #ifndef PATHPROF_JOURNEY_H
 #define PATHPROF_JOURNEY_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one reader of profile files (Documentation/profile-format.rst).  It trusts
+ * The one reader of profile files (Documentation/reference/profile-format.rst).  It trusts
  * nothing: whatever is missing, of the wrong type or out of range refuses the
  * file with the place named.
  */

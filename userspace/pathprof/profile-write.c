@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The one writer of profile files: versioned JSON, described in
- * Documentation/profile-format.rst.
+ * Documentation/reference/profile-format.rst.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 # windows improve a window below one segment, ten times at least; without them it
 # regresses; the same twice is equivalent; and the same seed gives the same design
 # and verdict again, through a kill.  (Of larger windows stock fills now more, now
-# less: Documentation/experiments/verdicts.rst.  The same result to the bit:
+# less: Documentation/results/verdicts.rst.  The same result to the bit:
 # tests/unit/test_campaign.py.)
 . "$(dirname "$0")/../../lib.sh"
 

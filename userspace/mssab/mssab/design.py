@@ -3,7 +3,7 @@
 
 Pure.  The whole file is checked before anything starts; a mistake is told in
 one sentence with its line.  A file without [design] is a grid, and
-experiment.py's.  Documentation/mssab-experiment.5.rst is the reference.
+experiment.py's.  Documentation/reference/mssab-experiment.5.rst is the reference.
 """
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """The experiment file: TOML in, checked cells and arms out.
 
 Pure: reads the file and nothing else of the machine.  The whole file is
-checked before anything starts; Documentation/mssab-experiment.5.rst is the
+checked before anything starts; Documentation/reference/mssab-experiment.5.rst is the
 reference for every key.
 """
 from __future__ import annotations
