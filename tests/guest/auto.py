@@ -26,13 +26,13 @@ sys.path.insert(0, str(TOP / "tests/guest"))
 
 from faults import A, B, ADDRESS, PORT, children, facts_of, put, sh  # noqa: E402
 from mssab.netns import inside  # noqa: E402
-from msstune import cli, traffic  # noqa: E402
+from msstune import cli, throughput  # noqa: E402
 
 LIFE = 1.2      # seconds that a connection sends
 PATIENCE = 3.0  # and that it waits for progress
 LOST = 0.1      # of the goodput, that a fault must take to count
 SHARE = 0.9     # of what was lost, that is to come back
-traffic.STEP = 0.5  # looks cost the only CPU
+throughput.STEP = 0.5  # looks cost the only CPU
 
 NETEM = "tc -n $A qdisc add dev va root netem rate 5mbit limit 40 "
 #: Neither a rate nor batches: what TCP sends at once arrives at once.
@@ -111,7 +111,7 @@ def rate(seconds):
     """Bytes/s that B got."""
     with inside(B):
         time.sleep(2 * LIFE)  # connections of before are gone
-        return traffic.watch(lambda t: t >= seconds, set())["bytes_per_s"]
+        return throughput.watch(lambda t: t >= seconds, set())["bytes_per_s"]
 
 
 def auto(end, directory, block, wish):
@@ -226,7 +226,7 @@ def main():
         Path("/proc/sys", name) for name in (
             "net/core/rmem_max", "net/ipv4/tcp_mem", "net/core/netdev_max_backlog"))}
     # What is imported at first use would come over 9p while the clock runs on.
-    traffic.watch(lambda t: t >= traffic.STEP, set())
+    throughput.watch(lambda t: t >= throughput.STEP, set())
     for name in sys.argv[1:] or CASES:
         case = dict(CASES[name])
         for key in ("path", "service"):

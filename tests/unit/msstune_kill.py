@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A msstune that is killed: forks, runs one step of the engine, and dies by
+"""A msstune that is killed: forks, runs one step of the manager, and dies by
 SIGKILL at a chosen boundary.  Used by test_msstune_apply.py, which also runs it
 in a network namespace of its own: python3 msstune_kill.py.
 
@@ -17,8 +17,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import deadman, engine as engine_module, settings  # noqa: E402
-from msstune.engine import Change, Engine  # noqa: E402
+from msstune import rollback_timer, transaction, settings  # noqa: E402
+from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.journal import Journal  # noqa: E402
 
 Sysctl = settings.Sysctl
@@ -70,8 +70,8 @@ def killed(step, fatal, timer=False):
             if "write" in vars(kind):
                 kind.write = boundaries.around(kind.write)
         if not timer:
-            deadman.armed = no_timer
-            engine_module.deadman.armed = no_timer
+            rollback_timer.armed = no_timer
+            transaction.rollback_timer.armed = no_timer
         try:
             step()
             os._exit(0)
@@ -85,19 +85,19 @@ def killed(step, fatal, timer=False):
     return False
 
 
-def engine(state, root):
-    return Engine(state, root, say=lambda text: None)
+def manager(state, root):
+    return TransactionManager(state, root, say=lambda text: None)
 
 
 def applying(state, root, wanted):
     """A step: apply @wanted."""
-    return lambda: engine(state, root).apply(
+    return lambda: manager(state, root).apply(
         [Change(*settings.parse(text, root)) for text in wanted], 1000)
 
 
 def recovering(state, root):
     def step():
-        it = engine(state, root)
+        it = manager(state, root)
         with it.journal.lock():
             it.recover()
         it.rollback()

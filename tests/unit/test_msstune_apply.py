@@ -17,9 +17,9 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (conflicts, deadman, export,  # noqa: E402
-                     lint_read, set_qdisc, settings, system, wanted)
-from msstune.engine import Change, Engine  # noqa: E402
+from msstune import (conflicts, rollback_timer, export,  # noqa: E402
+                     lint_read, set_qdisc, settings, system, request)
+from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
 from msstune.journal import Entry  # noqa: E402
 
@@ -51,12 +51,12 @@ def put(root, name, text):
 
 @pytest.fixture
 def quick(state, root, monkeypatch):
-    """An engine without a timer of its own, and a short way to apply."""
-    monkeypatch.setattr(deadman, "armed", kill.no_timer)
-    engine = kill.engine(state, root)
-    engine.go = lambda *wanted: engine.apply(
+    """A manager without a timer of its own, and a short way to apply."""
+    monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
+    manager = kill.manager(state, root)
+    manager.go = lambda *wanted: manager.apply(
         [Change(*settings.parse(text, root)) for text in wanted or WANTED], 1000)
-    return engine
+    return manager
 
 
 # --- Kills ------------------------------------------------------------------
@@ -95,11 +95,11 @@ before = shown()
 wanted = ["mtu:va=9000", "offload:va:tso=off", "offload:va:gro=on",
           "qdisc:va=pfifo limit 7", "queue:va:rx-0/rps_cpus=2",
           "queue:va:tx-0/xps_cpus=1", "queue:va:gro_flush_timeout=20000"]
-kill.deadman.armed = kill.no_timer
+kill.rollback_timer.armed = kill.no_timer
 with tempfile.TemporaryDirectory() as state:
     kill.applying(Path(state), Path("/"), wanted)()
     after = shown()
-    done, = kill.engine(Path(state), Path("/")).rollback()
+    done, = kill.manager(Path(state), Path("/")).rollback()
 print([e.undone for e in done.entries], [a != b for a, b in zip(after, before)],
       shown() == before)
 """
@@ -135,8 +135,8 @@ def test_killed_and_the_timer_repairs(state, root, fatal):
     """Nobody runs msstune again: the timer notices the death by itself."""
     before = snapshot(root)
     assert kill.killed(kill.applying(state, root, WANTED), fatal, timer=True)
-    engine = kill.engine(state, root)
-    wait_until(lambda: all(t.ended for t in engine.transactions()))
+    manager = kill.manager(state, root)
+    wait_until(lambda: all(t.ended for t in manager.transactions()))
     assert snapshot(root) == before
 
 
@@ -147,7 +147,7 @@ def test_killed_while_confirming(quick, root, state):
     for fatal in range(1, 6):
         quick.go()
         after = snapshot(root)
-        kill.killed(lambda: kill.engine(state, root).confirm(), fatal)
+        kill.killed(lambda: kill.manager(state, root).confirm(), fatal)
         last = quick.transactions()[-1]
         outcomes.add(last.state)
         quick.recover()
@@ -159,27 +159,27 @@ def test_killed_while_confirming(quick, root, state):
 
 def test_not_confirmed_in_time(state, root):
     before = snapshot(root)
-    engine = kill.engine(state, root)
-    engine.apply([Change(*settings.parse(WANTED[0], root))], 0.3)
+    manager = kill.manager(state, root)
+    manager.apply([Change(*settings.parse(WANTED[0], root))], 0.3)
     assert snapshot(root) != before
-    wait_until(lambda: all(t.ended for t in engine.transactions()))
-    assert engine.transactions()[0].ended == "timer"
+    wait_until(lambda: all(t.ended for t in manager.transactions()))
+    assert manager.transactions()[0].ended == "timer"
     assert snapshot(root) == before
 
 
 def test_confirm_ends_the_timer(state, root):
-    engine = kill.engine(state, root)
-    done = engine.apply([Change(*settings.parse(WANTED[0], root))], 1000)
-    assert deadman.alive(done.timer)
-    engine.confirm()
-    wait_until(lambda: not deadman.alive(done.timer))
+    manager = kill.manager(state, root)
+    done = manager.apply([Change(*settings.parse(WANTED[0], root))], 1000)
+    assert rollback_timer.alive(done.timer)
+    manager.confirm()
+    wait_until(lambda: not rollback_timer.alive(done.timer))
     assert "16777216" in value(root, "net/ipv4/tcp_rmem")
 
 
 def test_a_timer_that_died_is_made_up_for(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
-    monkeypatch.setattr("msstune.engine.boottime", lambda: 1e12)
+    monkeypatch.setattr("msstune.transaction.boottime", lambda: 1e12)
     with quick.journal.lock():
         quick.recover()
     assert snapshot(root) == before
@@ -307,7 +307,7 @@ def test_a_plan_that_is_out_of_date(quick, root, tmp_path):
     plan.write_text(json.dumps({"format": "msstune-plan", "settings": [
         {"setting": "sysctl:net.ipv4.tcp_ecn", "old": "2", "new": "1",
          "reason": "r", "source": "s"}]}))
-    changes = wanted.changes_of([str(plan)], root)
+    changes = request.changes_of([str(plan)], root)
     assert quick.apply(changes, 10).entries[0].reason == "r (s)"
     quick.rollback()
     put(root, "net/ipv4/tcp_ecn", "0\n")
@@ -335,11 +335,11 @@ def test_systemd_gets_a_timer_too(tmp_path, monkeypatch, state, root):
     fake.chmod(0o755)
     shutil.copy(fake, tmp_path / "bin/systemctl")
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(deadman, "SYSTEMD", tmp_path)
-    monkeypatch.setattr(deadman, "in_first_namespace", lambda: True)
-    engine = kill.engine(state, root)
-    engine.apply([Change(*settings.parse(WANTED[0], root))], 77)
-    engine.confirm()
+    monkeypatch.setattr(rollback_timer, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(rollback_timer, "in_first_namespace", lambda: True)
+    manager = kill.manager(state, root)
+    manager.apply([Change(*settings.parse(WANTED[0], root))], 77)
+    manager.confirm()
     started, stopped = log.read_text().splitlines()
     assert "--on-active=77s" in started and started.endswith(" timer 1 0")
     assert stopped.startswith("stop msstune-") and stopped.endswith(".timer")
@@ -482,10 +482,11 @@ def test_command(state, root):
 
 def test_session_device(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "127.0.0.9 5 127.0.0.1 22")
-    assert wanted.session_device() == "lo"
+    assert request.session_device() == "lo"
     monkeypatch.delenv("SSH_CONNECTION")
-    assert wanted.session_device() == ""
+    assert request.session_device() == ""
 
 
-def test_engine_is_of_one_namespace(state, root):
-    assert Engine(state, root).journal.folder.name == f"netns-{system.netns()}"
+def test_a_manager_is_of_one_namespace(state, root):
+    manager = TransactionManager(state, root)
+    assert manager.journal.folder.name == f"netns-{system.netns()}"

@@ -22,9 +22,9 @@ import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
 from msstune_facts import facts  # noqa: E402
-from msstune import (auto_page, cli, collect, deadman, settings,  # noqa: E402
-                     sockdiag, switchback, traffic)
-from msstune.engine import Change  # noqa: E402
+from msstune import (auto_page, cli, collect, rollback_timer, settings,  # noqa: E402
+                     sockdiag, switchback, throughput)
+from msstune.transaction import Change  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
 from msstune.switchback import Protocol  # noqa: E402
 from msstune.verify import Verifier  # noqa: E402
@@ -45,7 +45,7 @@ def state(tmp_path):
 
 
 class Traffic:
-    """Stands for traffic.watch: goodput follows from the settings there are."""
+    """Stands for throughput.watch: goodput follows from the settings there are."""
 
     def __init__(self, root, **effects):
         self.root, self.blocks = root, []
@@ -75,16 +75,16 @@ class Traffic:
 
 @pytest.fixture
 def fake(root, monkeypatch):
-    monkeypatch.setattr(deadman, "armed", kill.no_timer)
+    monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
     # Blocks last milliseconds here: two stolen ticks would void one.
     monkeypatch.setattr(switchback, "STOLEN", 0)
     found = Traffic(root)
-    monkeypatch.setattr(traffic, "watch", found)
+    monkeypatch.setattr(throughput, "watch", found)
     return found
 
 
 def verifier(state, root, **more):
-    found = Verifier(kill.engine(state, root),
+    found = Verifier(kill.manager(state, root),
                      Protocol(pairs=8, settle=0, page=False, **more),
                      state.with_name("results"), lambda text: None)
     found.begin()
@@ -104,14 +104,14 @@ def test_improved_is_kept(fake, root, state):
     one, = session.each(changes(root, RMEM))
     assert one.result["verdict"] == "improved" and one.number
     assert "1048576" in (root / "proc/sys/net/ipv4/tcp_rmem").read_text()
-    states = [t.state for t in session.engine.transactions()]
+    states = [t.state for t in session.manager.transactions()]
     assert states == ["ended"] * 9 + ["confirmed"]
     # A/A first, then each pair with and without.
     assert not any(fake.blocks[:16])
     pairs = list(zip(fake.blocks[16::2], fake.blocks[17::2]))
     assert len(pairs) == 8 and all(a != b for a, b in pairs)
     assert len({bool(a) for a, _ in pairs}) == 2, "the order was not drawn"
-    session.engine.rollback(one.number)
+    session.manager.rollback(one.number)
     assert snapshot(root) == before
 
 
@@ -163,7 +163,7 @@ def test_all_together_where_none_helps_alone(fake, root, state, monkeypatch):
         if len(fake.blocks[-1]) == 2:
             figures["bytes_per_s"] *= 3
         return figures
-    monkeypatch.setattr(traffic, "watch", both)
+    monkeypatch.setattr(throughput, "watch", both)
     outcomes = verifier(state, root).each(changes(root, ECN, RMEM))
     assert [bool(o.number) for o in outcomes] == [False, False, True]
 
@@ -220,13 +220,13 @@ def test_another_writer_ends_it(fake, root, state, block):
     with pytest.raises(TuneError, match="someone else"):
         session.each(changes(root, RMEM))
     assert path.read_text() == "1 2 3\n"
-    assert not session.engine.pending()
+    assert not session.manager.pending()
 
 
 def test_rollback_meanwhile_ends_it(fake, root, state):
     before = snapshot(root)
     session = verifier(state, root)
-    other = kill.engine(state, root)
+    other = kill.manager(state, root)
     refused = []
 
     def disturb(_):
@@ -270,7 +270,7 @@ def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
     found.disturb = disturb
     if arm == "between":
         monkeypatch.setattr(switchback.select, "select", hang)
-    monkeypatch.setattr(traffic, "watch", found)
+    monkeypatch.setattr(throughput, "watch", found)
     child = os.fork()
     if child == 0:
         sys.argv = ["msstune", "--state", str(state), "--root", str(root),
@@ -286,16 +286,16 @@ def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
     status = os.waitpid(child, 0)[1]
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 130
     wait_until(lambda: snapshot(root) == before)
-    wait_until(lambda: not any(deadman.system.start_time(int(pid))
+    wait_until(lambda: not any(rollback_timer.system.start_time(int(pid))
                                for pid in mark.read_text().split()))
     wait_until(lambda: all(t.ended for t in
-                           kill.engine(state, root).transactions()))
+                           kill.manager(state, root).transactions()))
 
 
 def test_a_trial_is_undone_at_every_boundary(state, root):
-    """Killed at each step of the engine, as apply is."""
+    """Killed at each step of the manager, as apply is."""
     def trial():
-        with kill.engine(state, root).trial(changes(root, RMEM, ECN), 1000):
+        with kill.manager(state, root).trial(changes(root, RMEM, ECN), 1000):
             pass
     before = snapshot(root)
     for fatal in range(1, 100):
@@ -311,10 +311,10 @@ def test_status_tells_of_a_trial(state, root):
     def told():
         return subprocess.run([TOOL, "--state", state, "--root", root, "status"],
                               capture_output=True, text=True, check=False).stdout
-    engine = kill.engine(state, root)
-    with engine.trial(changes(root, RMEM), 1000) as trial:
+    manager = kill.manager(state, root)
+    with manager.trial(changes(root, RMEM), 1000) as trial:
         assert "a trial of msstune verify" in told()
-    assert not deadman.alive(trial.timer)
+    assert not rollback_timer.alive(trial.timer)
     assert told() == "nothing is applied\n"
 
 
@@ -330,13 +330,13 @@ def test_a_load_prints_or_is_timed():
 
 
 def test_a_load_decides(root, state, monkeypatch):
-    monkeypatch.setattr(deadman, "armed", kill.no_timer)
-    monkeypatch.setattr(traffic, "STEP", .01)
+    monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
+    monkeypatch.setattr(throughput, "STEP", .01)
     load = f"cut -f 3 {root}/proc/sys/net/ipv4/tcp_rmem | awk '{{ print $NF }}'"
     one, = verifier(state, root, primary="value", load=load).each(
         changes(root, RMEM))
     assert one.number
-    more = Verifier(kill.engine(state, root), Protocol(
+    more = Verifier(kill.manager(state, root), Protocol(
         "value", True, 8, settle=0, load=load, page=False),
         state.with_name("more"), lambda text: None)
     more.begin()
@@ -368,13 +368,13 @@ def test_traffic_counts_what_moves(monkeypatch):
                 for _ in range(10):
                     sock.sendall(bytes(total // 30))
                     time.sleep(.03)  # so that looks fall in between
-                time.sleep(3 * traffic.STEP)  # its last look
+                time.sleep(3 * throughput.STEP)  # its last look
     threads = [threading.Thread(target=t) for t in (reader, writer)]
     old = set(sockdiag.looks())
     for thread in threads:
         thread.start()
     start = time.monotonic()
-    seen = traffic.watch(lambda t: not threads[1].is_alive(), old)
+    seen = throughput.watch(lambda t: not threads[1].is_alive(), old)
     elapsed = time.monotonic() - start
     for thread in threads:
         thread.join()
@@ -395,9 +395,9 @@ def test_a_dump_that_misses_a_connection(monkeypatch):
                  if port in (look.head[4:6], look.head[6:8])}
         dumps = iter([whole, {}, whole, {}, whole])
         monkeypatch.setattr(sockdiag, "looks", lambda: next(dumps))
-        monkeypatch.setattr(traffic, "STEP", .01)
+        monkeypatch.setattr(throughput, "STEP", .01)
         left = iter([False] * 4 + [True])
-        seen = traffic.watch(lambda elapsed: next(left), set())
+        seen = throughput.watch(lambda elapsed: next(left), set())
     assert whole and seen["bytes_per_s"] == 0
 
 
@@ -452,7 +452,7 @@ def test_no_looks_between_where_they_are_dear(share, count, monkeypatch):
         taken.append(1)
         return looks()
     monkeypatch.setattr(sockdiag, "looks", counted)
-    monkeypatch.setattr(traffic, "SHARE", share)
+    monkeypatch.setattr(throughput, "SHARE", share)
     monkeypatch.setattr(collect, "SHORT", 0.01)
     collect.collect(0.06)
     assert len(taken) == count
@@ -590,7 +590,7 @@ def test_apply_verify_is_one_change(fake, root, state, tmp_path, monkeypatch):
         "--verify", "--yes", "--pairs", "8", "--settle", "1ms", "--no-report",
         "-o", str(tmp_path / "results"), RMEM, ECN])
     assert cli.main() == 0
-    found = kill.engine(state, root).transactions()
+    found = kill.manager(state, root).transactions()
     assert [e.name for e in found[-1].entries] == [
         "sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_ecn"]
     assert found[-1].confirmed

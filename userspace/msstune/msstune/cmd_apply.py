@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from . import cmd_verify, units, wanted
-from .engine import Engine
+from . import cmd_verify, units, request
+from .transaction import TransactionManager
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -27,14 +27,14 @@ def add(commands: argparse._SubParsersAction) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.verify:
         return cmd_verify.run(args)
-    changes = wanted.moving(args)
+    changes = request.moving(args)
     if not changes:
         return 0
-    wanted.guard(changes, args)
+    request.guard(changes, args)
     if not args.yes:
         print("nothing was changed; --yes does it")
         return 0
-    done = Engine(args.state, args.root).apply(changes, args.timeout)
+    done = TransactionManager(args.state, args.root).apply(changes, args.timeout)
     print(f"{done.number}: applied; undone in {args.timeout} s unless you run: "
           "msstune confirm")
     for entry in done.entries:

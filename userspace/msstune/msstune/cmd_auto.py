@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from . import (auto_page, cmd_verify, collect, diagnose, plan, units,
-               wanted)
+               request)
 from .diagnosis import Diagnosis
-from .engine import Change
+from .transaction import Change
 from .errors import TuneError
 from .plan import Proposal
 from .settings import parse
@@ -98,7 +98,7 @@ def _changes(turn: Round, tried: set[tuple[str, str]],
             change = Change(setting, value, f"{p.reason} ({p.source})")
             if setting.same(setting.read(), value):
                 continue
-            wanted.guard([change], args)
+            request.guard([change], args)
         except (TuneError, OSError) as error:
             turn.refused[p.setting] = str(error)
             continue

@@ -8,8 +8,8 @@ import json
 import time
 from dataclasses import asdict
 
-from . import deadman, export, units
-from .engine import Engine, boottime
+from . import rollback_timer, export, units
+from .transaction import TransactionManager, boottime
 from .errors import TuneError
 from .journal import Transaction
 
@@ -45,47 +45,47 @@ def add(commands: argparse._SubParsersAction) -> None:
     cmd = commands.add_parser("timer")  # for ourselves: not in the help
     cmd.add_argument("number", type=int)
     cmd.add_argument("timeout", type=float)
-    cmd.set_defaults(run=lambda args: deadman.watch(
-        Engine(args.state, args.root), args.number, args.timeout))
+    cmd.set_defaults(run=lambda args: rollback_timer.watch(
+        TransactionManager(args.state, args.root), args.number, args.timeout))
 
 
 def confirm(args: argparse.Namespace) -> int:
-    done = Engine(args.state, args.root).confirm()
+    done = TransactionManager(args.state, args.root).confirm()
     print(f"{done.number}: confirmed, {len(done.entries)} settings; msstune "
           f"rollback {done.number} undoes it")
     return 0
 
 
-def _told(engine: Engine, t: Transaction) -> str:
+def _told(manager: TransactionManager, t: Transaction) -> str:
     """One line on the state of a change."""
     if t.ended:
         return f"over: {t.ended}"
-    if t.begin["boot"] != engine.boot:
+    if t.begin["boot"] != manager.boot:
         return "of an earlier boot: its changes went with that"
     if t.state == "unfinished":
         return "apply did not finish: run msstune rollback"
     if t.confirmed:
         return "confirmed"
-    if t.begin.get("trial") and deadman.alive(t.timer):
+    if t.begin.get("trial") and rollback_timer.alive(t.timer):
         return "a trial of msstune verify, which undoes it"
     left = t.begin["deadline"] - boottime()
-    if not deadman.alive(t.timer):
+    if not rollback_timer.alive(t.timer):
         return ("waits for confirmation, and its timer is gone: run msstune "
                 "confirm or msstune rollback")
     return f"waits for confirmation, {max(0, left):.0f} s left"
 
 
 def status(args: argparse.Namespace) -> int:
-    engine = Engine(args.state, args.root)
+    manager = TransactionManager(args.state, args.root)
     rows = []
-    for t in engine.transactions():
+    for t in manager.transactions():
         if t.ended and not args.all:
             continue
-        live = not t.ended and t.begin["boot"] == engine.boot
+        live = not t.ended and t.begin["boot"] == manager.boot
         rows.append({
             "number": t.number, "time": t.begin["time"], "state": t.state,
-            "told": _told(engine, t),
-            "settings": [asdict(e) | ({"now": engine.drift(e)} if live else {})
+            "told": _told(manager, t),
+            "settings": [asdict(e) | ({"now": manager.drift(e)} if live else {})
                          for e in t.entries]})
     drifted = [s for row in rows for s in row["settings"]
                if s.get("now", "in force") != "in force"]
@@ -105,7 +105,7 @@ def status(args: argparse.Namespace) -> int:
 
 
 def rollback(args: argparse.Namespace) -> int:
-    chosen = Engine(args.state, args.root).rollback(args.number, args.all)
+    chosen = TransactionManager(args.state, args.root).rollback(args.number, args.all)
     left = [e.name for t in chosen for e in t.entries
             if e.undone in ("drifted", "gone")]
     for t in chosen:
@@ -117,7 +117,7 @@ def rollback(args: argparse.Namespace) -> int:
 
 
 def export_file(args: argparse.Namespace) -> int:
-    known = [t for t in Engine(args.state, args.root).transactions()
+    known = [t for t in TransactionManager(args.state, args.root).transactions()
              if t.state == "confirmed"
              and args.number in (None, t.number)]
     entries = {entry.name: entry for t in known for entry in t.entries}

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from . import switchback, units, wanted
-from .engine import Engine
+from . import switchback, units, request
+from .transaction import TransactionManager
 from .errors import UsageError
 from .switchback import MARGINS, Protocol
 from .verify import Verifier
@@ -99,7 +99,7 @@ def verifier(args: argparse.Namespace, primary: str) -> Verifier:
 
     def tell(text: str) -> None:
         print(text, file=told, flush=True)
-    found = Verifier(Engine(args.state, args.root, say=lambda text: None),
+    found = Verifier(TransactionManager(args.state, args.root, say=lambda text: None),
                      protocol, args.output.resolve(), tell)
     found.begin()
     return found
@@ -116,10 +116,10 @@ def primary(args: argparse.Namespace) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    changes = wanted.moving(args)
+    changes = request.moving(args)
     if not changes:
         return 0
-    wanted.guard(changes, args)
+    request.guard(changes, args)
     if not args.yes:
         protocol = Protocol(pairs=args.pairs, seconds=args.block,
                             settle=args.settle)

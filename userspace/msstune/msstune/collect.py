@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import collect_device, sockdiag, system, traffic
+from . import collect_device, sockdiag, system, throughput
 from .errors import TuneError, UsageError
 
 Facts = dict[str, Any]
@@ -221,7 +221,7 @@ def collect(interval: float, looks: int = 4,
     start = time.monotonic()
     times = [start]
     every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
-    if start - begun > traffic.SHARE * SHORT:
+    if start - begun > throughput.SHARE * SHORT:
         every = 1  # of so many connections, time and memory are too dear
     steps = every * (looks - 1)
     for step in range(1, steps + 1):

@@ -3,7 +3,7 @@
 disk before what it announces is done.
 
 What was announced and not reported done may or may not have happened; the
-engine finds out by looking.  A line cut short announces nothing.
+manager finds out by looking.  A line cut short announces nothing.
 """
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import conflicts, settings, system
-from .engine import Change
+from .transaction import Change
 from .errors import TuneError, UsageError
 
 

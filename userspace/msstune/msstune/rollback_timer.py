@@ -58,7 +58,7 @@ def armed(state: Path, root: Path, number: int,
 def _become(its_in: int, its_out: int, state: Path, root: Path, number: int,
             timeout: float) -> NoReturn:
     """The timer's process: a session, a folder and open files of its own."""
-    from .engine import Engine  # which needs us, too
+    from .transaction import TransactionManager  # which needs us, too
     try:
         os.setsid()
         os.chdir("/")
@@ -68,7 +68,7 @@ def _become(its_in: int, its_out: int, state: Path, root: Path, number: int,
             os.dup2(fd, place)
         # The journal's lock among them, which is the maker's.
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        watch(Engine(state, root), number, timeout)
+        watch(TransactionManager(state, root), number, timeout)
     finally:
         os._exit(0)
 
@@ -114,12 +114,12 @@ def alive(timer: dict[str, Any] | None) -> bool:
     return bool(timer and system.start_time(timer["pid"]) == timer["start"])
 
 
-def watch(engine: Any, number: int, timeout: float) -> int:
+def watch(manager: Any, number: int, timeout: float) -> int:
     """The timer's own life."""
     for signal_number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(signal_number, signal.SIG_IGN)
     told: list[str] = []
-    engine.say = told.append
+    manager.say = told.append
     why = "timer"
     if timeout:
         deadline = _now() + timeout
@@ -130,7 +130,7 @@ def watch(engine: Any, number: int, timeout: float) -> int:
             why = "crash"
         else:
             _sleep(deadline)
-    undone = engine.expire(number, why)
+    undone = manager.expire(number, why)
     if undone:
         syslog.openlog("msstune")
         syslog.syslog(f"{number}: {why}: undone" + "".join(told))

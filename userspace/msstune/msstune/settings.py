@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What can be set: how a setting is spelled, read, written and compared.
 
-A kind is a small class; the journal and the engine know only this interface.
+A kind is a small class; the journal and the manager know only this interface.
 KIND:TARGET=VALUE is the spelling everywhere: command line, plan, journal.
 """
 from __future__ import annotations

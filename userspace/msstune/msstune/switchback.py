@@ -3,7 +3,7 @@
 
 mssab draws the order, begins with A/A, judges, and makes the page: for it we are a
 program that prints figures.  The program is a line of shell that asks us, by two
-pipes, for a block; so one process holds the engine, and Python starts once.
+pipes, for a block; so one process holds the manager, and Python starts once.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import sockdiag, traffic
-from .engine import Change, Engine
+from . import sockdiag, throughput
+from .transaction import Change, TransactionManager
 from .errors import NotSupported, TuneError
 
 #: $0, $1: our ends of the pipes, which a shell further down finds below /proc.
@@ -109,7 +109,7 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
         waiter = threading.Thread(target=wait)
         waiter.start()
         try:
-            figures = traffic.watch(
+            figures = throughput.watch(
                 lambda elapsed: bool(ended) or elapsed > LOAD_LIMIT, before)
         finally:
             with suppress(ProcessLookupError):
@@ -130,7 +130,7 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
 class Switchback:
     """One change, all of its settings together."""
 
-    engine: Engine
+    manager: TransactionManager
     changes: Sequence[Change]
     protocol: Protocol
     carried: list[float] = field(default_factory=list)
@@ -140,11 +140,11 @@ class Switchback:
         self.undisturbed()
         before = set(sockdiag.looks())
         p = self.protocol
-        with (self.engine.trial(self.changes, p.block + SLACK)
+        with (self.manager.trial(self.changes, p.block + SLACK)
               if arm == CHANGED else nullcontext()) as trial:
             time.sleep(p.settle)
             figures = run_load(p.load, seed, before) if p.load else \
-                traffic.watch(lambda elapsed: elapsed >= p.seconds, before)
+                throughput.watch(lambda elapsed: elapsed >= p.seconds, before)
         if trial and (trial.ended != "trial" or any(
                 e.undone != "restored" for e in trial.entries)):
             raise TuneError("someone else wrote "

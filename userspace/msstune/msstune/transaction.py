@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import deadman, system
+from . import rollback_timer, system
 from .errors import TuneError, UsageError
 from .journal import Entry, Journal, Transaction
 from .settings import Setting, named
@@ -36,7 +36,7 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Engine:
+class TransactionManager:
     """All of it, for one network namespace."""
 
     def __init__(self, state: Path, root: Path = Path("/"),
@@ -109,7 +109,7 @@ class Engine:
                     if not now.ended:
                         self.undo(now, "trial")
                     transaction.entries, transaction.ended = now.entries, now.ended
-                deadman.disarm(transaction.timer)
+                rollback_timer.disarm(transaction.timer)
 
     @contextmanager
     def _applied(self, changes: Sequence[Change], timeout: float,
@@ -127,7 +127,7 @@ class Engine:
                     "root": str(self.root), "time": int(time.time()),
                     "timeout": timeout, "deadline": boottime() + timeout,
                     **more})
-                timer = armed.enter_context(deadman.armed(
+                timer = armed.enter_context(rollback_timer.armed(
                     self.state, self.root, transaction.number, timeout))
                 self._append(transaction, "timer", **timer)
                 transaction.timer = timer
@@ -192,7 +192,7 @@ class Engine:
                                 "which decides by itself")
             self._append(pending, "confirm", time=int(time.time()))
             pending.confirmed = True
-            deadman.disarm(pending.timer)
+            rollback_timer.disarm(pending.timer)
             return pending
 
     def rollback(self, number: int | None = None,
@@ -213,7 +213,7 @@ class Engine:
                     transaction.ended = "reboot"
                     continue
                 self.undo(transaction, "rollback")
-                deadman.disarm(transaction.timer)
+                rollback_timer.disarm(transaction.timer)
             return chosen
 
     def expire(self, number: int, why: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import units
-from .engine import Change, Engine
+from .transaction import Change, TransactionManager
 from .errors import UsageError
 from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
 
@@ -104,7 +104,7 @@ def _resolved(result: dict[str, Any]) -> float:
 class Verifier:
     """A session: one directory of experiments, the first with an A/A part."""
 
-    engine: Engine
+    manager: TransactionManager
     protocol: Protocol
     directory: Path
     tell: Callable[[str], None]
@@ -124,9 +124,9 @@ class Verifier:
                           f" -> {c.new}" for c in changes)
         self.tell(title)
         # Once for nothing: what is refused is known before anything is measured.
-        with self.engine.trial(changes, SLACK):
+        with self.manager.trial(changes, SLACK):
             pass
-        switchback = Switchback(self.engine, changes, self.protocol)
+        switchback = Switchback(self.manager, changes, self.protocol)
         result = self._run(switchback, title, aa=not self.count)
         seen = _resolved(result)
         if seen:
@@ -137,8 +137,8 @@ class Verifier:
             result = self._run(switchback, title, aa=False)
         number = 0
         if result["keep"]:
-            number = self.engine.apply(changes, KEEP_TIMEOUT).number
-            self.engine.confirm()
+            number = self.manager.apply(changes, KEEP_TIMEOUT).number
+            self.manager.confirm()
         carried = switchback.carried
         outcome = Outcome(changes, self._folder, result,
                           sum(carried) / max(1, len(carried)), number)
