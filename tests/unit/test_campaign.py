@@ -16,7 +16,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import analysis, bench, campaign, design, errors, \
+from mssab import analysis, block, campaign, errors, experiment, \
     journal  # noqa: E402
 
 TEXT = '''[design]
@@ -34,7 +34,7 @@ treated = {}
 
 def plan(**changes):
     return dataclasses.replace(
-        design.parse(Path("e.toml"), TEXT), **changes)
+        experiment.parse(Path("e.toml"), TEXT), **changes)
 
 
 class Load:
@@ -131,7 +131,7 @@ def test_a_drifting_bench_fails_aa(tmp_path):
     def unfair(arm, seed, _):
         raw = load(arm, seed)
         pair, place = divmod(len(load.calls) - 1, 2)
-        side = design.draw(the_plan, "aa", pair, 0).order[place]
+        side = experiment.draw(the_plan, "aa", pair, 0).order[place]
         raw["bytes_per_s"] *= 1 + 0.1 * side
         return raw
     result = run(tmp_path, the_plan, unfair)
@@ -365,18 +365,18 @@ def test_damage_is_told(tmp_path):
         run(tmp_path, plan(), Load(), resume=True)
 
 
-def block(side, attempt=0, session=1, void=""):
+def record(side, attempt=0, session=1, void=""):
     return {"phase": "ab", "pair": 0, "attempt": attempt, "of": 2,
             "side": side, "session": session, "void": void, "n": attempt}
 
 
 @pytest.mark.parametrize("blocks, attempts", [
-    ([block(0), block(1)], [0]),
-    ([block(0), block(1), block(0, 1), block(1, 1)], [0]),   # counted once
-    ([block(0), block(1, session=2)], []),                   # not adjacent
-    ([block(0, void="x"), block(0, 1), block(1, 1)], [1]),
-    ([block(0), block(0)], []),
-    ([block(0), block(1, void="x")], []),
+    ([record(0), record(1)], [0]),
+    ([record(0), record(1), record(0, 1), record(1, 1)], [0]),   # counted once
+    ([record(0), record(1, session=2)], []),                   # not adjacent
+    ([record(0, void="x"), record(0, 1), record(1, 1)], [1]),
+    ([record(0), record(0)], []),
+    ([record(0), record(1, void="x")], []),
 ])
 def test_what_is_a_pair(blocks, attempts):
     counted = analysis.pairs(blocks, "ab")
@@ -390,7 +390,7 @@ def test_what_is_a_pair(blocks, attempts):
     ("[design]\n[cell]\n[arms]\na = {}\nb = {}\n", True, 2),
 ])
 def test_the_first_block_of_a_cell_is_run_twice(monkeypatch, text, warm, runs):
-    place = bench.Bench(design.parse(Path("e.toml"), text), warm=warm)
+    place = block.Runner(experiment.parse(Path("e.toml"), text), warm=warm)
     seen = []
     monkeypatch.setattr(place, "_load", lambda arm, seed: seen.append(seed)
                         or {"is": len(seen)})

@@ -115,7 +115,7 @@ check_constants() {
 py_ranges() {
 	local key low high
 	sed -E -n "/^$1 = /,/^}/s/^ *\"([a-z_]+)\": \((.*), (.*)\),/\1;\2;\3/p" \
-		"$tree/userspace/mssab/mssab/experiment.py" |
+		"$tree/userspace/mssab/mssab/grid.py" |
 		while IFS=';' read -r key low high; do
 			[[ $low == *.* ]] || low=$((low))
 			echo "$key $low..$((high))"
@@ -132,7 +132,7 @@ rst_ranges() {
 		done
 }
 
-page_cells() { section "$1" <"$(doc mssab-experiment.5.rst)" | rows; }
+page_cells() { section "$1" <"$(doc mssab-grid.5.rst)" | rows; }
 
 check_arms() { same "$(py_ranges ARM_KEYS)" "$(page_cells ARMS | rst_ranges)"; }
 check_ranges() { same "$(py_ranges RANGES)" "$(page_cells CELLS | rst_ranges)"; }
@@ -140,39 +140,39 @@ check_ranges() { same "$(py_ranges RANGES)" "$(page_cells CELLS | rst_ranges)"; 
 # name default, of each key of a cell
 check_cells() {
 	same "$(sed -n '/^class Cell:/,/@property/s/^    \([a-z0-9_]*\): [a-z]* = \([^ ]*\).*/\1 \2/p' \
-		"$tree/userspace/mssab/mssab/experiment.py" |
+		"$tree/userspace/mssab/mssab/grid.py" |
 		sed 's/"//g; s/\.0$//; s/ True$/ true/; s/ False$/ false/; s/ 0\?$/ unset/')" \
 		"$(page_cells CELLS | sed -n 's/^\([a-z0-9_]*\) .*\*\*\(.*\)\*\*.*/\1 \2/p')"
 }
 
 check_cell_keys() {
 	same "$(sed -n '/^CELL_KEYS/,/^}/s/^ *"\([a-z0-9_]*\)".*/\1/p' \
-		"$tree/userspace/mssab/mssab/experiment.py")" \
+		"$tree/userspace/mssab/mssab/grid.py")" \
 		"$(page_cells CELLS | cut -d' ' -f1)"
 }
 
 # name low..high of each key of [design]; its names; those of the metrics.
 check_design() {
 	same "$(sed -E -n '/^DESIGN_RANGES = /,/^}/s/^ *"([a-z_]+)": \((.*), (.*)\),/\1 \2..\3/p' \
-		"$tree/userspace/mssab/mssab/design.py" |
+		"$tree/userspace/mssab/mssab/experiment.py" |
 		sed 's/2\*\*32 - 1/2^32-1/')" \
-		"$(section DESIGN <"$(doc mssab-design.5.rst)" | rows |
+		"$(section DESIGN <"$(doc mssab-experiment.5.rst)" | rows |
 			sed -E -n '/^pairs /d; s/^([a-z_]+) .* (-?[0-9.]*[0-9])\.\.([0-9^.-]+) .*/\1 \2..\3/p')"
 }
 
 check_design_keys() {
 	same "$({
 		sed -n '/^DESIGN_KEYS/,/^}/s/^ *"\([a-z_]*\)".*/\1/p' \
-			"$tree/userspace/mssab/mssab/design.py"
+			"$tree/userspace/mssab/mssab/experiment.py"
 		echo pairs
-	})" "$(section DESIGN <"$(doc mssab-design.5.rst)" | rows |
+	})" "$(section DESIGN <"$(doc mssab-experiment.5.rst)" | rows |
 		cut -d' ' -f1)"
 }
 
 check_metrics() {
 	same "$(sed -E -n 's/^    "([a-z0-9_]+)": \(Metric\(.*/\1/p' \
 		"$tree/userspace/mssab/mssab/metrics.py")" \
-		"$(section METRICS <"$(doc mssab-design.5.rst)" | rows |
+		"$(section METRICS <"$(doc mssab-experiment.5.rst)" | rows |
 			cut -d' ' -f1)"
 }
 
@@ -287,8 +287,8 @@ mkdir "$tmp/tree"
 cp -r "$top"/{kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
 
 module=Documentation/reference/mssfrac.4.rst
-cells=Documentation/reference/mssab-experiment.5.rst
-experiment=userspace/mssab/mssab/experiment.py
+cells=Documentation/reference/mssab-grid.5.rst
+grid=userspace/mssab/mssab/grid.py
 
 echo "KTAP version 1"
 echo "1..49"
@@ -309,12 +309,12 @@ plant whys kmod/mssfrac.h '/^\tMSSFRAC_WHY_KEPT,/d'
 plant fields kmod/trace.h 's/u32, space/u64, space/'
 plant constants kmod/trial.c 's/(EPOCH_ROUNDS\t)12/\113/'
 plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
-plant arms "$experiment" 's/"seg_max": \(2,/"seg_max": (3,/'
+plant arms "$grid" 's/"seg_max": \(2,/"seg_max": (3,/'
 plant ranges "$cells" 's/2\^24/2^23/'
-plant cells "$experiment" 's/repeat: int = 1/repeat: int = 2/'
-plant cell_keys "$experiment" 's/"repeat": int/"times": int/'
-plant design userspace/mssab/mssab/design.py 's/"attempts": \(1,/"attempts": (2,/'
-plant design_keys Documentation/reference/mssab-design.5.rst 's/^stolen_percent /stolen_per_mil /'
+plant cells "$grid" 's/repeat: int = 1/repeat: int = 2/'
+plant cell_keys "$grid" 's/"repeat": int/"times": int/'
+plant design userspace/mssab/mssab/experiment.py 's/"attempts": \(1,/"attempts": (2,/'
+plant design_keys Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
 plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'

@@ -8,7 +8,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import design, devices, errors  # noqa: E402
+from mssab import errors, ethtool, experiment  # noqa: E402
 
 COALESCE = """\
 Coalesce parameters for eth0:
@@ -54,7 +54,7 @@ highdma: on [fixed]
     ("", {}),
 ])
 def test_what_ethtool_shows(text, wanted):
-    assert devices.parse(text) == wanted
+    assert ethtool.parse(text) == wanted
 
 
 class Card:
@@ -77,10 +77,10 @@ class Card:
 
 def test_what_is_so_already_is_not_set(monkeypatch):
     card = Card()
-    monkeypatch.setattr(devices, "command", card)
-    devices.write("eth0", {"ring": {"rx": "256"}})
+    monkeypatch.setattr(ethtool, "command", card)
+    ethtool.write("eth0", {"ring": {"rx": "256"}})
     assert not [argv for argv in card.asked if "-G" in argv]
-    devices.write("eth0", {"ring": {"rx": "64"}}, "ip", "netns", "exec", "a")
+    ethtool.write("eth0", {"ring": {"rx": "64"}}, "ip", "netns", "exec", "a")
     assert card.rx == 64
     assert card.asked[-2] == ("ip", "netns", "exec", "a", "ethtool", "-G",
                               "eth0", "rx", "64")
@@ -92,21 +92,21 @@ def test_what_is_so_already_is_not_set(monkeypatch):
     ({"ring": {"rx": "63"}}, "ring rx = 63 was taken and is 56"),
 ])
 def test_what_a_device_cannot_do_is_told(monkeypatch, wanted, sentence):
-    monkeypatch.setattr(devices, "command", Card(rounds=True))
+    monkeypatch.setattr(ethtool, "command", Card(rounds=True))
     with pytest.raises(errors.MssabError, match=sentence):
-        devices.write("eth0", wanted)
+        ethtool.write("eth0", wanted)
 
 
 def test_only_what_changed_is_put_back(monkeypatch):
     card = Card()
-    monkeypatch.setattr(devices, "command", card)
-    was = devices.read("eth0")
+    monkeypatch.setattr(ethtool, "command", card)
+    was = ethtool.read("eth0")
     assert was == {"ring": {"rx": "256"}}
     card.rx = 64
-    back = devices.changed(was, devices.read("eth0"))
+    back = ethtool.changed(was, ethtool.read("eth0"))
     assert back == {"ring": {"rx": "256"}}
-    devices.write("eth0", back)
-    assert devices.changed(was, devices.read("eth0")) == {}
+    ethtool.write("eth0", back)
+    assert ethtool.changed(was, ethtool.read("eth0")) == {}
 
 
 EXPERIMENT = """\
@@ -120,7 +120,7 @@ b = { coalesce = { rx-usecs = 100, adaptive-rx = false } }
 
 
 def parse(tmp_path, text):
-    return design.parse(tmp_path / "e.toml", text)
+    return experiment.parse(tmp_path / "e.toml", text)
 
 
 def test_an_arm_with_settings_of_a_device(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_experiment, design, errors, lines  # noqa: E402
+from mssab import cli, cmd_experiment, errors, experiment, toml_lines  # noqa: E402
 
 GOOD = '''title = "Windows"
 expect = "improved"
@@ -47,7 +47,7 @@ b = { env = { X = "1" } }
 
 
 def parse(text):
-    return design.parse(Path("e.toml"), text)
+    return experiment.parse(Path("e.toml"), text)
 
 
 def test_good():
@@ -126,28 +126,28 @@ def test_lines():
     for path, line in ((["a"], 1), (["b"], 2), (["b", "c.d", "e"], 4),
                        (["b", "c.d", "e", "g"], 4), (["h", "i"], 6),
                        (["nothing"], 1)):
-        assert lines.line_of(text, path) == line, path
+        assert toml_lines.line_of(text, path) == line, path
 
 
 def test_the_coin_is_fair_and_of_the_seed():
     plan = parse(GOOD)
-    orders = [design.draw(plan, "ab", pair, 0).order[0]
+    orders = [experiment.draw(plan, "ab", pair, 0).order[0]
               for pair in range(2000)]
     assert 900 < sum(orders) < 1100
-    assert orders == [design.draw(plan, "ab", pair, 0).order[0]
+    assert orders == [experiment.draw(plan, "ab", pair, 0).order[0]
                       for pair in range(2000)]
-    again = [design.draw(plan, "ab", pair, 1) for pair in range(50)]
+    again = [experiment.draw(plan, "ab", pair, 1) for pair in range(50)]
     assert [d.order[0] for d in again] != orders[:50]
     assert [d.seed for d in again] == [
-        design.draw(plan, "ab", pair, 0).seed for pair in range(50)]
+        experiment.draw(plan, "ab", pair, 0).seed for pair in range(50)]
 
 
 def test_a_grid_is_no_design():
     for path in sorted((TOP / "experiments").glob("*.toml")):
         text = path.read_text()
-        assert design.is_design(text) == ("[[cells]]" not in text), path
-        if design.is_design(text):
-            plan = design.parse(path, text)
+        assert experiment.is_design(text) == ("[[cells]]" not in text), path
+        if experiment.is_design(text):
+            plan = experiment.parse(path, text)
             assert plan.expect, f"{path}: what is to come out?"
             whole = cmd_experiment.manifest(plan, path, text)
             assert len(whole["schedule"]) == plan.aa_pairs + plan.looks[-1]

@@ -9,7 +9,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, experiment  # noqa: E402
+from mssab import errors, grid  # noqa: E402
 
 ARMS = "[arms]\nstock = {}\ntreated = { tx_frac = 64 }\n[[cells]]\n"
 
@@ -17,7 +17,7 @@ ARMS = "[arms]\nstock = {}\ntreated = { tx_frac = 64 }\n[[cells]]\n"
 def load(tmp_path, cells):
     path = tmp_path / "e.toml"
     path.write_text(ARMS + 'load = "mssab-load"\n' + cells)
-    return experiment.load(path).cells
+    return grid.load(path).cells
 
 
 @pytest.mark.parametrize("cells, sentence", [
@@ -52,5 +52,5 @@ def test_rounds_are_round_trips(tmp_path):
 
 def test_what_ships_is_valid():
     for path in sorted((TOP / "experiments").glob("*.toml")):
-        if "[design]" not in path.read_text():  # see test_design.py
-            assert experiment.load(path).cells, path
+        if "[design]" not in path.read_text():  # see test_experiment.py
+            assert grid.load(path).cells, path

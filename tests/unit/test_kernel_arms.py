@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_block, design, errors, guests, sanity  # noqa: E402
+from mssab import cli, cmd_block, errors, experiment, guests, sanity  # noqa: E402
 
 GUESTS = guests.Guests
 
@@ -54,7 +54,7 @@ def place(tmp_path, monkeypatch):
         monkeypatch.delenv("MSSFRAC_GUEST", raising=False)
         monkeypatch.setenv("ACT", act)
         monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
-        return guests.Guests(design.parse(Path("e.toml"), text),
+        return guests.Guests(experiment.parse(Path("e.toml"), text),
                              Path("some/e.toml"), text, tmp_path)
     return build
 
@@ -202,7 +202,7 @@ def test_a_block(tmp_path, monkeypatch):
     """In the guest: the one arm, and the settings of both."""
     seen = []
 
-    class Bench:
+    class Runner:
         def __init__(self, plan, keys, warm):
             assert warm, "each guest has one block"
             seen.append(([arm.name for arm in plan.arms], keys))
@@ -215,8 +215,8 @@ def test_a_block(tmp_path, monkeypatch):
 
         def measure(self, arm, seed, share):
             return {"is": [arm.name, seed, share]}
-    monkeypatch.setattr(cmd_block.bench, "Bench", Bench)
-    monkeypatch.setattr(cmd_block.system, "alone", contextlib.nullcontext)
+    monkeypatch.setattr(cmd_block.block, "Runner", Runner)
+    monkeypatch.setattr(cmd_block.testbed, "alone", contextlib.nullcontext)
     options = Options(tmp_path)
     assert cmd_block.run(options) == 0
     assert seen == [(["new", "new"], [])]

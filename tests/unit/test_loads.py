@@ -12,8 +12,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import design, errors, metrics, profiler, servers, system  # noqa: E402
-from mssab.experiment import Cell  # noqa: E402
+from mssab import errors, experiment, metrics, profiler, servers, testbed  # noqa: E402
+from mssab.grid import Cell  # noqa: E402
 
 NUTTCP = """\
 megabytes=140.3046 real_sec=0.25 rate_Mbps=4703.3436 retrans=3
@@ -241,15 +241,15 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
             return result
         return call
     for key in seen:
-        monkeypatch.setattr(system, key, lambda key=key: seen[key])
-    monkeypatch.setattr(system, "_counted", lambda bed: {end: dict.fromkeys(
+        monkeypatch.setattr(testbed, key, lambda key=key: seen[key])
+    monkeypatch.setattr(testbed, "_counted", lambda ends: {end: dict.fromkeys(
         ("Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Udp.InDatagrams",
-         "Udp.OutDatagrams"), seen["interrupts"]) for end in bed.ends})
-    monkeypatch.setattr(system, "has_module", lambda: False)
-    monkeypatch.setattr(system.loads, "run", happens(10, {"bytes": 1}))
-    lab = system.Lab()
-    monkeypatch.setattr(lab, "prepare", happens(
-        1000, system.Bed(system.SENDER, system.RECEIVER, "10.9.0.2")))
-    monkeypatch.setattr(lab, "tear_down", happens(1000, None))
-    raw = lab.trial(design.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
+         "Udp.OutDatagrams"), seen["interrupts"]) for end in ends.namespaces})
+    monkeypatch.setattr(testbed, "has_module", lambda: False)
+    monkeypatch.setattr(testbed.loads, "run", happens(10, {"bytes": 1}))
+    bed = testbed.Testbed()
+    monkeypatch.setattr(bed, "prepare", happens(
+        1000, testbed.Ends(testbed.SENDER, testbed.RECEIVER, "10.9.0.2")))
+    monkeypatch.setattr(bed, "tear_down", happens(1000, None))
+    raw = bed.trial(experiment.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
     assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)

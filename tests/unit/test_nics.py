@@ -10,9 +10,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import design, devices, errors, interfaces, sanity  # noqa: E402
-from mssab.bed import Bed  # noqa: E402
-from mssab.experiment import Cell  # noqa: E402
+from mssab import errors, ethtool, experiment, nic_move, sanity  # noqa: E402
+from mssab.ends import Ends  # noqa: E402
+from mssab.grid import Cell  # noqa: E402
 
 TWO = '''[design]
 guardrails = ["retransmits"]
@@ -48,7 +48,7 @@ b = { kernel = "6.12" }
 
 
 def parse(text):
-    return design.parse(Path("e.toml"), text)
+    return experiment.parse(Path("e.toml"), text)
 
 
 def test_good():
@@ -212,55 +212,55 @@ class Host:
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     played = Host()
-    monkeypatch.setattr(interfaces, "command", played)
-    monkeypatch.setattr(devices, "command", played)
-    monkeypatch.setattr(interfaces, "RECORD", tmp_path / "record")
+    monkeypatch.setattr(nic_move, "command", played)
+    monkeypatch.setattr(ethtool, "command", played)
+    monkeypatch.setattr(nic_move, "RECORD", tmp_path / "record")
     # The namespaces are there.
-    monkeypatch.setattr(interfaces, "Path", lambda *_: tmp_path)
+    monkeypatch.setattr(nic_move, "Path", lambda *_: tmp_path)
     return played
 
 
 CELL = Cell(link="interfaces", sender_interface="eth1", mtu=9000, rtt_ms=0,
             receiver_interface="eth2")
-BED = Bed("mssab-tx", "mssab-rx", "10.9.0.2")
+ENDS = Ends("mssab-tx", "mssab-rx", "10.9.0.2")
 
 
 def test_interfaces_come_back_as_they_were(host):
     before = json.dumps(host.links)
-    interfaces.check(CELL)
-    interfaces.keep(CELL)
-    interfaces.move(CELL, BED)
-    interfaces.bring_up(CELL, BED)
-    assert [host.links[n]["netns"] for n in ("eth1", "eth2")] == list(BED.ends)
+    nic_move.check(CELL)
+    nic_move.keep(CELL)
+    nic_move.move(CELL, ENDS)
+    nic_move.bring_up(CELL, ENDS)
+    assert [host.links[n]["netns"] for n in ("eth1", "eth2")] == list(ENDS.namespaces)
     assert {link["mtu"] for link in host.links.values()} == {9000}
     host("ethtool", "-K", "eth1", "generic-segmentation-offload", "off")
-    assert interfaces.RECORD.exists()
-    interfaces.put_back(BED.ends)
+    assert nic_move.RECORD.exists()
+    nic_move.put_back(ENDS.namespaces)
     assert json.dumps(host.links) == before
-    assert not interfaces.RECORD.exists()
-    interfaces.put_back(BED.ends)  # nothing is left to do
+    assert not nic_move.RECORD.exists()
+    nic_move.put_back(ENDS.namespaces)  # nothing is left to do
 
 
 def test_a_driver_that_refuses_keeps_no_interface_away(host, monkeypatch):
-    interfaces.keep(CELL)
-    interfaces.move(CELL, BED)
+    nic_move.keep(CELL)
+    nic_move.move(CELL, ENDS)
     host("ethtool", "-K", "eth1", "generic-segmentation-offload", "off")
 
     def refuses(*_):
         raise errors.MssabError("no")
-    monkeypatch.setattr(devices, "write", refuses)
+    monkeypatch.setattr(ethtool, "write", refuses)
     with pytest.raises(errors.MssabError, match="no"):
-        interfaces.put_back(BED.ends)
+        nic_move.put_back(ENDS.namespaces)
     assert {link["netns"] for link in host.links.values()} == {""}
-    assert interfaces.RECORD.exists(), "the next one tries again"
+    assert nic_move.RECORD.exists(), "the next one tries again"
 
 
 def test_half_a_move_is_put_back(host):
     """A kill between the two interfaces."""
     before = json.dumps(host.links)
-    interfaces.keep(CELL)
+    nic_move.keep(CELL)
     host("ip", "link", "set", "eth1", "netns", "mssab-tx")
-    interfaces.put_back(BED.ends)
+    nic_move.put_back(ENDS.namespaces)
     assert json.dumps(host.links) == before
 
 
@@ -273,25 +273,25 @@ def test_half_a_move_is_put_back(host):
 def test_an_interface_in_use_is_left_alone(host, change, sentence):
     host.links["eth1"] |= change
     with pytest.raises(errors.MssabError, match=sentence):
-        interfaces.check(CELL)
+        nic_move.check(CELL)
 
 
 def test_link_local_addresses_are_no_use(host):
     host.links["eth1"]["addr_info"] = [{"scope": "link", "local": "fe80::1",
                                         "prefixlen": 64}]
-    interfaces.check(CELL)
+    nic_move.check(CELL)
 
 
 def test_no_link(host, monkeypatch):
-    monkeypatch.setattr(interfaces, "CARRIER_S", 0)
+    monkeypatch.setattr(nic_move, "CARRIER_S", 0)
     monkeypatch.setattr(host, "act", lambda link, words: Host.act(
         link, words[:-1] if words[-1] == "up" else words))
-    interfaces.move(CELL, BED)
+    nic_move.move(CELL, ENDS)
     with pytest.raises(errors.MssabError, match="eth1 has no link"):
-        interfaces.bring_up(CELL, BED)
+        nic_move.bring_up(CELL, ENDS)
 
 
 def test_a_damaged_record_is_told(host):
-    interfaces.RECORD.write_text("{")
+    nic_move.RECORD.write_text("{")
     with pytest.raises(errors.MssabError, match="damaged"):
-        interfaces.put_back(BED.ends)
+        nic_move.put_back(ENDS.namespaces)

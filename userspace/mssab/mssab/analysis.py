@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from . import neighbours, stats, verdicts
-from .design import BLOCK, CONNECTION, Plan
+from . import interference, stats, verdict
+from .experiment import BLOCK, CONNECTION, Plan
 from .metrics import Metric
 
 Record = dict[str, Any]
@@ -128,7 +128,7 @@ def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
     """Every metric at one look; Holm over the primary ones.  A guardrail is
     held to the full level: to see harm, not to claim a gain."""
     held = [level] * len(plan.metrics)
-    if len(plan.primary) > 1 and len(counted) >= verdicts.MIN_PAIRS:
+    if len(plan.primary) > 1 and len(counted) >= verdict.MIN_PAIRS:
         p = [float(stats.p_two_sided(stats.subset_means(
             differences(counted, metric)))) for metric in plan.primary]
         held[:len(p)] = stats.holm_levels(p, level)
@@ -142,12 +142,12 @@ def _headline(plan: Plan, found: dict[str, dict[str, Any]]) \
         -> tuple[str, str]:
     """One verdict of all primary metrics, and why."""
     words = {m.name: found[m.name]["verdict"] for m in plan.primary}
-    for word in (verdicts.REGRESSED, verdicts.INCONCLUSIVE, verdicts.IMPROVED):
+    for word in (verdict.REGRESSED, verdict.INCONCLUSIVE, verdict.IMPROVED):
         named = [name for name, said in words.items() if said == word]
         if named:
             why = found[named[0]]["why"]
             return word, f"{', '.join(named)}: {why}" if why else ""
-    return verdicts.EQUIVALENT, ""
+    return verdict.EQUIVALENT, ""
 
 
 def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
@@ -163,12 +163,12 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
     for metric in plan.primary:
         d = differences(counted, metric)
         one = found[metric.name]
-        if one["verdict"] in (verdicts.IMPROVED, verdicts.REGRESSED):
+        if one["verdict"] in (verdict.IMPROVED, verdict.REGRESSED):
             stopped = (f"A/A: {metric.name} differs between two runs of the "
                        f"same arm, by {_told(metric, one['effect'])}: "
                        "something else than the arms is at work")
             break
-        if len(d) < verdicts.MIN_PAIRS:
+        if len(d) < verdict.MIN_PAIRS:
             continue
         spread = statistics.stdev(d)
         width = stats.half_width(spread, plan.looks[-1], plan.alpha)
@@ -183,10 +183,10 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
                        f"{_told(metric, metric.margin)}; {advice} pairs would "
                        "do")
     words = [found[m.name]["verdict"] for m in plan.primary]
-    verdict = next((w for w in (verdicts.REGRESSED, verdicts.IMPROVED,
-                                verdicts.INCONCLUSIVE) if w in words),
-                   verdicts.EQUIVALENT)
-    return {"pairs": len(counted), "verdict": verdict, "stopped": stopped,
+    word = next((w for w in (verdict.REGRESSED, verdict.IMPROVED,
+                             verdict.INCONCLUSIVE) if w in words),
+                verdict.EQUIVALENT)
+    return {"pairs": len(counted), "verdict": word, "stopped": stopped,
             "pairs_needed": advice, "metrics": found}
 
 
@@ -237,7 +237,7 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         "primary": [m.name for m in plan.primary],
         "guardrails": [m.name for m in plan.guardrails],
         "estimand": ESTIMANDS[plan.assign],
-        "verdict": verdicts.INCONCLUSIVE, "why": "", "keep": False,
+        "verdict": verdict.INCONCLUSIVE, "why": "", "keep": False,
         "finished": False, "only_aa": only_aa, "looks": [], "metrics": {}, "notes": [],
         "void": voids(plan, records)}
     if plan.aa_pairs:
@@ -250,7 +250,7 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
             aa["stopped"] = f"A/A: a pair was void {plan.attempts} times"
         if only_aa or aa["stopped"]:
             out |= {"finished": True, "verdict": aa["verdict"] if only_aa
-                    and not aa["stopped"] else verdicts.INCONCLUSIVE,
+                    and not aa["stopped"] else verdict.INCONCLUSIVE,
                     "why": aa["stopped"]}
             return out
     counted = pairs(records, AB)
@@ -261,11 +261,11 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         word, why = _headline(plan, found)
         out["looks"].append({"pairs": number, "level": level, "verdict": word})
         out |= {"metrics": found, "verdict": word, "why": why}
-        if word != verdicts.INCONCLUSIVE or number == plan.looks[-1]:
+        if word != verdict.INCONCLUSIVE or number == plan.looks[-1]:
             out["finished"] = True
             break
     if not out["finished"] and out_of_attempts(plan, records, AB):
-        out |= {"finished": True, "verdict": verdicts.INCONCLUSIVE,
+        out |= {"finished": True, "verdict": verdict.INCONCLUSIVE,
                 "why": f"a pair was void {plan.attempts} times"}
         if not out["metrics"]:
             out["metrics"] = judge_metrics(plan, counted, plan.alpha / 100,
@@ -282,28 +282,28 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
 def _neighbours(plan: Plan, out: dict[str, Any],
                 counted: list[tuple[Record, ...]]) -> None:
     """Is the split the one asked for, and is the effect no one's loss?"""
-    ratio = neighbours.sample_ratio([b for pair in counted for b in pair])
+    ratio = interference.sample_ratio([b for pair in counted for b in pair])
     out["sample_ratio"] = ratio
     found = out["metrics"].get("goodput", {})
     if not counted or found.get("effect") is None:
         return
     rule = stats.Rule(math.log1p(plan.effect_percent / 100), plan.alpha,
                       plan.alpha, plan.power)
-    out["interference"] = neighbours.interference(
+    out["interference"] = interference.interference(
         counted, rule, math.log1p(found["effect"] / 100)
-        if out["verdict"] in (verdicts.IMPROVED, verdicts.REGRESSED) else 0)
+        if out["verdict"] in (verdict.IMPROVED, verdict.REGRESSED) else 0)
     wrong = [one for one in ratio if one["p"] < stats.RATIO_P]
     why = ""
     if wrong:
         why = (f"of {wrong[0]['total']} connections {wrong[0]['treated']} were "
                f"treated where {wrong[0]['share']} % was asked for: the arms "
                "are not what they should be")
-    elif out["verdict"] != verdicts.INCONCLUSIVE:
+    elif out["verdict"] != verdict.INCONCLUSIVE:
         why = out["interference"]["refused"]
     if why:
         out["notes"].append(f"the verdict was {out['verdict']}, and is "
                             "withheld")
-        out |= {"verdict": verdicts.INCONCLUSIVE, "why": why}
+        out |= {"verdict": verdict.INCONCLUSIVE, "why": why}
 
 
 def out_of_attempts(plan: Plan, records: list[Record], phase: str) -> bool:
@@ -317,11 +317,11 @@ def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
     """What keeps a good verdict from being acted on."""
     harmed = [m.name for m in plan.guardrails
               if out["metrics"].get(m.name, {}).get("verdict")
-              == verdicts.REGRESSED]
+              == verdict.REGRESSED]
     if out["void"]["uneven"]:
         out["notes"].append(
             f"the verdict was {out['verdict']}, and is withheld")
-        out |= {"verdict": verdicts.INCONCLUSIVE,
+        out |= {"verdict": verdict.INCONCLUSIVE,
                 "why": "more blocks were void in one arm than in the other: "
                 "the arms differ in what can be measured at all"}
     if harmed:
@@ -341,4 +341,4 @@ def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
         if not one["bootstrap_agrees"]:
             out["notes"].append(f"{name}: the bootstrap does not agree with "
                                 "the sign-flip interval; look at the samples")
-    out["keep"] = out["verdict"] == verdicts.IMPROVED and not harmed
+    out["keep"] = out["verdict"] == verdict.IMPROVED and not harmed

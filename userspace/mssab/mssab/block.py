@@ -11,13 +11,13 @@ import time
 from types import TracebackType
 from typing import Any
 
-from . import connections, interfaces, loads, profiler, results, servers, \
-    system
-from .design import CONNECTION, Arm, Plan
+from . import connections, loads, nic_move, profiler, results, servers, \
+    testbed
+from .experiment import CONNECTION, Arm, Plan
 from .errors import MssabError
 
 
-class Bench:
+class Runner:
     """A place to measure in; everything is gone when the with-block ends."""
 
     def __init__(self, plan: Plan, module_keys: list[str] | None = None,
@@ -27,15 +27,15 @@ class Bench:
         # A program is measured as it is.
         self._warm = warm or bool(plan.program)
         self._keys = plan.module_keys if module_keys is None else module_keys
-        self._lab = system.Lab()
+        self._testbed = testbed.Testbed()
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Runner:
         if self.plan.arms[0].cell:
-            system.check_machine(bool(self._keys)
-                                 or self.plan.assign == CONNECTION)
-            system.sweep()
-            self._lab.__enter__()
-            system.fix_addresses()
+            testbed.check_machine(bool(self._keys)
+                                  or self.plan.assign == CONNECTION)
+            testbed.sweep()
+            self._testbed.__enter__()
+            testbed.fix_addresses()
             self._rehearse()
             if self.plan.profiled:
                 profiler.check(self.plan.profile_sample,
@@ -45,7 +45,7 @@ class Bench:
     def __exit__(self, kind: type[BaseException] | None,
                  value: BaseException | None,
                  trace: TracebackType | None) -> None:
-        self._lab.__exit__(kind, value, trace)
+        self._testbed.__exit__(kind, value, trace)
 
     def _rehearse(self) -> None:
         """Every setting of every arm once, before anything is measured."""
@@ -54,13 +54,13 @@ class Bench:
             if arm.cell.load != "mssab-load":
                 servers.program_of(arm.cell.load)
             try:
-                interfaces.check(arm.cell)
-                self._lab.prepare(arm, self._keys, arm.cell)
+                nic_move.check(arm.cell)
+                self._testbed.prepare(arm, self._keys, arm.cell)
             except MssabError as error:
                 raise MssabError(f"arm {arm.name} cannot be set up: "
                                  f"{error}") from error
             finally:
-                self._lab.tear_down()
+                self._testbed.tear_down()
 
     def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """One block; @share: of its connections, that are treated, %."""
@@ -69,14 +69,14 @@ class Bench:
             # first arm's.
             self._warm = True
             self._raw(arm, seed, share)
-        ticks, stolen = system.cpu_times()
+        ticks, stolen = testbed.cpu_times()
         used = _children()
         start = time.monotonic()
         raw = self._raw(arm, seed, share)
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
-            system.cpu_times(), (ticks, stolen)))
+            testbed.cpu_times(), (ticks, stolen)))
         raw["host"] = {
             "elapsed_s": elapsed, "cpu_s": used,
             # One tick may be of a moment before.
@@ -94,9 +94,9 @@ class Bench:
             # Not the arm's name: a load must not know what it is meant to be.
             return loads.program(self.plan.program,
                                  arm.env | {"MSSAB_SEED": str(seed)})
-        raw = self._lab.trial(arm, self._keys, seed,
-                              self.plan.profile_sample if self.plan.profiled
-                              else 0)
+        raw = self._testbed.trial(arm, self._keys, seed,
+                                  self.plan.profile_sample
+                                  if self.plan.profiled else 0)
         assert arm.cell
         if arm.cell.request:
             raw["request"] = arm.cell.request
@@ -112,7 +112,7 @@ class Bench:
         drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
                     | {"ab_percent": share, "ab_seed": seed}, {}, {}, {}, {})
         keys = {*self._keys, "ab_percent", "ab_seed"}
-        some = self._lab.trials(drawn, keys, self.plan.connections)
+        some = self._testbed.trials(drawn, keys, self.plan.connections)
         for one in some:
             one["arm"] = connections.arm_of(one, seed, share)
         rates = [one["bytes_per_s"] for one in some]

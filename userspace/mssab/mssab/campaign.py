@@ -14,7 +14,7 @@ from typing import Any
 
 from . import analysis, connections, sanity
 from .analysis import AA, AB
-from .design import CONNECTION, Arm, Plan, draw
+from .experiment import CONNECTION, Arm, Plan, draw
 from .journal import Journal
 from .metrics import rounded, value
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import __version__, arm, design, experiment, results, system
+from . import __version__, arm, experiment, grid, results, testbed
 from .errors import MssabError, NotSupported, UsageError
 
 
@@ -23,8 +23,8 @@ def progress(text: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run an experiment file: a grid of cells, or a design with a verdict."""
-    source = experiment.read(args.experiment)
-    if not design.is_design(source):
+    source = grid.read(args.experiment)
+    if not experiment.is_design(source):
         for option, given in (("-o", args.output),
                               ("--no-report", args.no_report)):
             if given:
@@ -41,15 +41,15 @@ def run(args: argparse.Namespace) -> int:
 
 def run_aa(args: argparse.Namespace) -> int:
     """Only the A/A part of an experiment."""
-    source = experiment.read(args.experiment)
-    if not design.is_design(source):
+    source = grid.read(args.experiment)
+    if not experiment.is_design(source):
         raise UsageError(f"{args.experiment}: no [design]: a grid has no A/A")
     return later("cmd_experiment")(args)
 
 
 def run_grid(args: argparse.Namespace) -> int:
     """Run every cell with the first arm and the second, print the table."""
-    plan = experiment.load(args.experiment)
+    plan = grid.load(args.experiment)
     try:
         cells = [c for c in plan.cells if re.search(args.only, c.name)]
     except re.error as error:
@@ -58,28 +58,28 @@ def run_grid(args: argparse.Namespace) -> int:
         names = ", ".join(c.name for c in plan.cells[:3])
         raise UsageError(f"--only {args.only}: no cell matches "
                          f"(cells: {names}, ...)")
-    system.check_machine()
+    testbed.check_machine()
     if args.json and str(args.json) != "-":
         args.json.touch()  # fail now, not when all is measured
     stock_name, treated_name = list(plan.arms)[:2]
     # The table goes where the JSON does not.
     table = sys.stderr if str(args.json) == "-" else sys.stdout
-    print(f"{plan.title}\nkernel {system.kernel()}, "
+    print(f"{plan.title}\nkernel {testbed.kernel()}, "
           f"{stock_name} v {treated_name}: {plan.arms[treated_name]}\n",
           file=table)
     print(results.HEADER, results.UNITS, sep="\n", file=table)
     head: dict[str, Any] = {
         "format": "mssab-results", "version": 1, "mssab": __version__,
-        "kernel": system.kernel(), "title": plan.title, "arms": plan.arms}
+        "kernel": testbed.kernel(), "title": plan.title, "arms": plan.arms}
     done = _resumed(args, head) if args.resume else {}
     wanted = {cell.name for cell in cells}
     # As text: a grid has hundreds, and is written again after each.
     texts = [json.dumps(result) for name, result in done.items()
              if name not in wanted]
-    with system.Lab() as lab:
+    with testbed.Testbed() as bed:
         for i, cell in enumerate(cells, 1):
             known = done.get(cell.name)
-            result = known or _cell(lab, plan, cell,
+            result = known or _cell(bed, plan, cell,
                                     f"cell {i} of {len(cells)}")
             stock, treated = (result["arms"][name]
                               for name in (stock_name, treated_name))
@@ -103,8 +103,8 @@ def _document(head: dict[str, Any], cells: list[str]) -> str:
             + "\n]}\n")
 
 
-def _cell(lab: system.Lab, plan: experiment.Experiment,
-          cell: experiment.Cell, place: str) -> dict[str, Any]:
+def _cell(bed: testbed.Testbed, plan: grid.Experiment,
+          cell: grid.Cell, place: str) -> dict[str, Any]:
     """Every transfer of one cell, the arms in turn."""
     names = list(plan.arms)[:2]
     keys = {key for arm in plan.arms.values() for key in arm}
@@ -113,7 +113,7 @@ def _cell(lab: system.Lab, plan: experiment.Experiment,
         for name, raws in runs.items():
             progress(f"{place}: {cell.name}, {name} "
                      f"{turn + 1} of {cell.repeat}")
-            raws.append(lab.transfer(cell, plan.arms[name], sorted(keys)))
+            raws.append(bed.transfer(cell, plan.arms[name], sorted(keys)))
     rtt = results.round_trip(cell, [raw for raws in runs.values()
                                     for raw in raws])
     arms = {name: results.figures(cell, raws, rtt) | {"runs": raws}
@@ -155,7 +155,7 @@ def tell_arm(args: argparse.Namespace) -> int:
 
 def setting(key: str) -> Callable[[str], int]:
     """A type for argparse: what the setting may hold, decimal or 0x..."""
-    low, high = experiment.ARM_KEYS[key]
+    low, high = grid.ARM_KEYS[key]
 
     def check(text: str) -> int:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import analysis, journal, report, stats, text
-from .design import Plan, parse
+from .experiment import Plan, parse
 from .errors import UsageError
 from .metrics import Metric
 

@@ -13,8 +13,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import __version__, analysis, bench, campaign, design, experiment, \
-    guests, journal, system, text
+from . import __version__, analysis, block, campaign, experiment, grid, \
+    guests, journal, testbed, text
 from .errors import UsageError
 
 DEFAULT = Path("mssab-results")
@@ -56,16 +56,16 @@ def clock(seconds: float) -> str:
     return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
 
 
-def _block(plan: design.Plan, phase: str, side: int) -> str:
+def _block(plan: experiment.Plan, phase: str, side: int) -> str:
     """What is measured there: an arm, or a share of treated connections."""
     if phase == analysis.AA:
         return plan.arms[0].name
-    if plan.assign == design.CONNECTION:
+    if plan.assign == experiment.CONNECTION:
         return f"{plan.allocations[side]} %"
     return plan.arms[side].name
 
 
-def _both(arm: design.Arm) -> dict[str, int | str]:
+def _both(arm: experiment.Arm) -> dict[str, int | str]:
     """What is set at both ends, beside the sysctls."""
     out: dict[str, int | str] = {
         f"net.mssfrac.{key}": value for key, value in arm.module.items()}
@@ -74,7 +74,7 @@ def _both(arm: design.Arm) -> dict[str, int | str]:
                   for key, value in some.items()}
 
 
-def manifest(plan: design.Plan, file: Path, source: str,
+def manifest(plan: experiment.Plan, file: Path, source: str,
              kernel: str = "", module: str = "") -> dict[str, Any]:
     """All that is needed to run it again, and to know what it was.  @kernel,
     @module: of the guests, if it runs in some."""
@@ -85,15 +85,15 @@ def manifest(plan: design.Plan, file: Path, source: str,
         for phase, count in ((analysis.AA, plan.aa_pairs),
                              (analysis.AB, plan.looks[-1]))
         for pair in range(count)
-        for chance in [design.draw(plan, phase, pair, 0)]]
+        for chance in [experiment.draw(plan, phase, pair, 0)]]
     return {
         "format": journal.FORMAT, "version": 1, "mssab": __version__,
         "file": str(file), "text": source,
         "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
-        "run": plan.run, "kernel": kernel or system.kernel(),
+        "run": plan.run, "kernel": kernel or testbed.kernel(),
         "machine": platform.machine(),
-        "module": module if kernel else system.module_version(),
-        "python": platform.python_version(), "tools": bench.tools(),
+        "module": module if kernel else testbed.module_version(),
+        "python": platform.python_version(), "tools": block.tools(),
         "clock": "wall time; in a deterministic guest, instructions",
         "settings": {arm.name: {
             "sender": _both(arm) | arm.sysctl_sender,
@@ -110,8 +110,8 @@ def _terminate(*_: object) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The whole experiment, or its A/A part."""
-    source = experiment.read(args.experiment)
-    plan = design.parse(args.experiment, source)
+    source = grid.read(args.experiment)
+    plan = experiment.parse(args.experiment, source)
     only_aa = getattr(args, "only_aa", False)
     if only_aa and not plan.aa_pairs:
         raise UsageError(f"{args.experiment}: aa_pairs = 0: there is no A/A "
@@ -119,15 +119,15 @@ def run(args: argparse.Namespace) -> int:
     directory = args.output or DEFAULT / args.experiment.stem
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
-    in_guests = plan.run != design.HOST
-    place: bench.Bench | guests.Guests = bench.Bench(plan)
+    in_guests = plan.run != experiment.HOST
+    place: block.Runner | guests.Guests = block.Runner(plan)
     about = "", ""
     if in_guests:
         place = guests.Guests(plan, args.experiment, source)
         place.find()
         about = place.kernel(), place.module_version()
     # Only what makes namespaces, whose names are fixed, has to be alone.
-    with (system.alone() if plan.arms[0].cell and not in_guests
+    with (testbed.alone() if plan.arms[0].cell and not in_guests
           else nullcontext()), journal.opened(
             directory, manifest(plan, args.experiment, source, *about),
             args.resume) as book, place:
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
             progress.close()
         journal.write_whole(directory / journal.RESULT,
                             json.dumps(result, indent=1) + "\n")
-    print(text.summary(result, about[0] or system.kernel()), end="")
+    print(text.summary(result, about[0] or testbed.kernel()), end="")
     if not args.no_report:
         from . import report  # matplotlib takes its time
         report.write(directory)

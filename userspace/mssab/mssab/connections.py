@@ -3,7 +3,7 @@
 within a block.
 
 Pure.  A block is some connections at once, a share of them treated.
-neighbours.py looks at all blocks.
+interference.py looks at all blocks.
 """
 from __future__ import annotations
 

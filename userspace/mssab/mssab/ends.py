@@ -8,7 +8,7 @@ SENDER, RECEIVER = "mssab-tx", "mssab-rx"
 
 
 @dataclass(frozen=True)
-class Bed:
+class Ends:
     """Two namespaces to send between, of one host; one namespace twice for
     loopback; or one, and a receiver elsewhere whose server the user runs."""
 
@@ -17,7 +17,7 @@ class Bed:
     address: str
 
     @property
-    def ends(self) -> tuple[str, ...]:
+    def namespaces(self) -> tuple[str, ...]:
         """The namespaces that are ours."""
         if self.receiver in (self.sender, ""):
             return (self.sender,)

@@ -3,7 +3,7 @@
 
 Pure.  The whole file is checked before anything starts; a mistake is told in
 one sentence with its line.  A file without [design] is a grid, and
-experiment.py's.  Documentation/reference/mssab-experiment.5.rst is the reference.
+experiment.py's.  Documentation/reference/mssab-grid.5.rst is the reference.
 """
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import devices, experiment, links, metrics, verdicts
+from . import ethtool, grid, metrics, nics, verdict
 from .errors import UsageError
-from .experiment import ARM_KEYS, CELL_KEYS, Cell
-from .lines import line_of
+from .grid import ARM_KEYS, CELL_KEYS, Cell
+from .toml_lines import line_of
 from .metrics import Metric
 
 DESIGN_KEYS = {
@@ -68,7 +68,7 @@ KERNEL = re.compile(r"[A-Za-z0-9/.][A-Za-z0-9/._+~-]*")
 SYSCTL_KEYS = ("sysctl", "sysctl_sender", "sysctl_receiver")
 #: What belongs to the whole experiment, not to an arm.
 NOT_OF_AN_ARM = ("load", "seed", "repeat", "link", "ipv6", "warmup_ms",
-                 "measure_ms", "warmup_rounds", "measure_rounds", *links.KEYS)
+                 "measure_ms", "warmup_rounds", "measure_rounds", *nics.KEYS)
 #: What assign may be.
 BLOCK, CONNECTION = "block", "connection"
 #: Nuisance seeds: the last starts a third of a second later than the first.
@@ -86,7 +86,7 @@ class Arm:
     module: dict[str, int]              # net.mssfrac.*, both ends
     sysctl_sender: dict[str, str]
     sysctl_receiver: dict[str, str]
-    device: devices.Settings            # of both ends' devices
+    device: ethtool.Settings            # of both ends' devices
     env: dict[str, str]                 # of the program
     kernel: str = ""                    # of its guests; "": this machine's
 
@@ -248,9 +248,9 @@ def _design(reader: _Reader, table: dict[str, Any]) -> dict[str, Any]:
         reader.wrong(("design", "resolution_percent"), "resolution_percent is "
                      "more than half of effect_percent: the effect of interest "
                      "would be lost in it")
-    if 0 < out.get("aa_pairs", 8) < verdicts.MIN_PAIRS:
+    if 0 < out.get("aa_pairs", 8) < verdict.MIN_PAIRS:
         reader.wrong(("design", "aa_pairs"), f"aa_pairs = {out['aa_pairs']}: "
-                     f"fewer than {verdicts.MIN_PAIRS} carry no claim; 0 leaves "
+                     f"fewer than {verdict.MIN_PAIRS} carry no claim; 0 leaves "
                      "A/A out")
     return out
 
@@ -313,7 +313,7 @@ def _cell(reader: _Reader, table: dict[str, Any], where: tuple[str, ...],
         if isinstance(value, list):
             reader.wrong((*where, key), f"{key}: an experiment has one cell, "
                          "and takes no list; a file of [[cells]] is a grid")
-        value = experiment.check_value(reader.where(*where, key), key, value)
+        value = grid.check_value(reader.where(*where, key), key, value)
         base = replace(base, **{key: value})
     return base
 
@@ -357,7 +357,7 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
         key for key in CELL_KEYS if key not in NOT_OF_AN_ARM)
     module = () if cell is None else tuple(ARM_KEYS)
     sysctl = () if cell is None else SYSCTL_KEYS
-    device = () if cell is None else tuple(devices.GROUPS)
+    device = () if cell is None else tuple(ethtool.GROUPS)
     reader.keys(table, (*module, *cells, *sysctl, *device, "env", "kernel"),
                 *at)
     for key in set(table) & set(module):
@@ -369,7 +369,7 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
     ends = {key: _sysctls(reader, table.get(key, {}), *at, key)
             for key in SYSCTL_KEYS}
     for key in set(table) & set(device):
-        if wrong := devices.check(table[key]):
+        if wrong := ethtool.check(table[key]):
             reader.wrong((*at, key), f"{key}: {wrong}")
         if cell is not None and cell.link == "loopback":
             reader.wrong((*at, key), f"{key} is of a device; loopback has none")
@@ -380,15 +380,15 @@ def _arm(reader: _Reader, name: str, table: Any, cell: Cell | None) -> Arm:
     if cell is not None:
         own = {key: table[key] for key in table if key in cells}
         cell = _cell(reader, own, at, cell)
-        experiment.check_cell(reader.where(*at), cell)
-        if key := links.check_arm(cell, table):
+        grid.check_cell(reader.where(*at), cell)
+        if key := nics.check_arm(cell, table):
             reader.wrong((*at, key), f"{key} would be set at the receiver, "
                          "which is elsewhere; sysctl_sender is of this end")
     return Arm(name, table, cell,
                {key: table[key] for key in table if key in module},
                ends["sysctl"] | ends["sysctl_sender"],
                ends["sysctl"] | ends["sysctl_receiver"],
-               {key: devices.words(table[key]) for key in device
+               {key: ethtool.words(table[key]) for key in device
                 if key in table},
                {key: str(value) for key, value in env.items()})
 
@@ -440,7 +440,7 @@ def _kernels(reader: _Reader, data: dict[str, Any],
     for key, what in (("program", "a [program] runs where mssab does"),
                       ("run", "named interfaces are of this host")):
         if key == "program" and "program" in data or key == "run" \
-                and arms[0].cell and arms[0].cell.link == links.KIND:
+                and arms[0].cell and arms[0].cell.link == nics.KIND:
             reader.wrong((key,), f"{what}, and not in a guest: leave out run")
     if data["design"].get("assign", BLOCK) != BLOCK:
         reader.wrong(("design", "assign"), "arms per connection share a "
@@ -474,9 +474,9 @@ def parse(path: Path, text: str) -> Plan:
     reader.keys(data, TOP_KEYS)
     words = {key: reader.kind(data.get(key, ""), str, key)
              for key in ("title", "question", "expect")}
-    if words["expect"] and words["expect"] not in verdicts.ALL:
+    if words["expect"] and words["expect"] not in verdict.ALL:
         reader.wrong(("expect",), f"expect = {words['expect']!r} is none of "
-                     f"{', '.join(verdicts.ALL)}")
+                     f"{', '.join(verdict.ALL)}")
     reader.keys(data["design"], (*DESIGN_KEYS, "pairs"), "design")
     settings = _design(reader, data["design"])
     program: list[str] = []
@@ -494,9 +494,9 @@ def parse(path: Path, text: str) -> Plan:
             reader.wrong(("cell", "repeat"), "repeat is of a grid; the design "
                          "says how many pairs there are")
         table = data.get("cell", {})
-        cell = _cell(reader, table, ("cell",), Cell(**links.defaults(table)))
-        experiment.check_cell(reader.where("cell"), cell)
-        if key := experiment.own_time(table):
+        cell = _cell(reader, table, ("cell",), Cell(**nics.defaults(table)))
+        grid.check_cell(reader.where("cell"), cell)
+        if key := grid.own_time(table):
             reader.wrong(("cell", key), f"{key}: NetPIPE itself decides how "
                          "long it measures")
     effect = settings.get("effect_percent", 3.0)

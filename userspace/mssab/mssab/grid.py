@@ -2,7 +2,7 @@
 """The experiment file: TOML in, checked cells and arms out.
 
 Pure: reads the file and nothing else of the machine.  The whole file is
-checked before anything starts; Documentation/reference/mssab-experiment.5.rst is the
+checked before anything starts; Documentation/reference/mssab-grid.5.rst is the
 reference for every key.
 """
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import links
+from . import nics
 from .errors import UsageError
 
 #: Settings of net.mssfrac.* an arm may hold, with their ranges.
@@ -292,7 +292,7 @@ def check_cell(where: str, cell: Cell) -> None:
     if cell.remote and cell.receiver_cpu >= 0:
         raise UsageError(f"{where}: receiver_cpu is of a program that runs "
                          "elsewhere")
-    links.check(where, cell)
+    nics.check(where, cell)
     if cell.link == "loopback" and not (cell.gso and cell.gro):
         raise UsageError(f"{where}: gso and gro are of a veth link")
     if cell.link == "veth" and cell.mtu > IP_MAX:
@@ -341,7 +341,7 @@ def _cells(where: str, table: dict[str, Any]) -> list[Cell]:
         if not values:
             raise UsageError(f"{where}: {key} is an empty list")
         axes.append([(key, check_value(where, key, v)) for v in values])
-    cells = [Cell(**links.defaults(table) | dict(point))
+    cells = [Cell(**nics.defaults(table) | dict(point))
              for point in itertools.product(*axes)]
     # Without scaling no window is larger than its header field.
     cells = [cell for cell in cells

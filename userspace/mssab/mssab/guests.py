@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from . import children
-from .design import Arm, Plan
+from .experiment import Arm, Plan
 from .errors import MssabError, NotSupported
 
 TREE = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ DEAD = (124, 125)
 
 @dataclass
 class Guests:
-    """A place to measure in, as bench.Bench is."""
+    """A place to measure in, as block.Runner is."""
 
     plan: Plan
     file: Path

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import stats, verdicts
+from . import stats, verdict
 from .connections import Record
 
 
@@ -43,7 +43,7 @@ def interference(counted: list[tuple[Record, ...]], rule: stats.Rule,
                      else None for key, value in
                      (("shift", found.point), ("low", found.low),
                       ("high", found.high))} | {"verdict": found.verdict}
-        if found.verdict in (verdicts.IMPROVED, verdicts.REGRESSED):
+        if found.verdict in (verdict.IMPROVED, verdict.REGRESSED):
             out["refused"] = out["refused"] or (
                 f"the {'effect moves' if name == 'effect' else 'untreated move'}"
                 f" by {100 * math.expm1(found.point):+.1f} % as more "

@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from . import servers
-from .bed import Bed
+from .ends import Ends
 from .errors import MssabError
-from .experiment import Cell
+from .grid import Cell
 from .servers import LIMIT_S, PORT
 
 
@@ -33,11 +33,11 @@ def _output(argv: list[str]) -> str:
     return done.stdout
 
 
-def _command(cell: Cell, bed: Bed, port: int) -> list[str]:
+def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
     """mssab-load for one transfer of the cell."""
     argv = [servers.tool("mssab-load", "run make mssab"),
-            "--from", bed.sender, "--to", bed.receiver,
-            "--address", bed.address, "--port", str(port), "--write", str(cell.write),
+            "--from", ends.sender, "--to", ends.receiver,
+            "--address", ends.address, "--port", str(port), "--write", str(cell.write),
             "--warmup-ms", str(round(cell.warmup)),
             "--measure-ms", str(round(cell.measure))]
     if cell.rcvbuf_after_accept:
@@ -63,9 +63,9 @@ def _command(cell: Cell, bed: Bed, port: int) -> list[str]:
     return argv
 
 
-def _mssab_load(cell: Cell, bed: Bed, aligned: bool) -> dict[str, Any]:
-    port, = servers.free_ports(bed.receiver, 1, PORT + cell.seed)
-    argv = _command(cell, bed, port)
+def _mssab_load(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
+    port, = servers.free_ports(ends.receiver, 1, PORT + cell.seed)
+    argv = _command(cell, ends, port)
     # A start phase of the seed's own, against timers that beat with it.
     if aligned:
         argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
@@ -75,9 +75,9 @@ def _mssab_load(cell: Cell, bed: Bed, aligned: bool) -> dict[str, Any]:
     return result
 
 
-def several(cell: Cell, bed: Bed, count: int) -> list[dict[str, Any]]:
+def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
     """So many transfers at once, to ports one after the other."""
-    argvs = [_command(cell, bed, PORT + number) for number in range(count)]
+    argvs = [_command(cell, ends, PORT + number) for number in range(count)]
     with ExitStack() as stack:
         # In files: a pipe that fills would stop its writer.
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
@@ -106,12 +106,12 @@ def several(cell: Cell, bed: Bed, count: int) -> list[dict[str, Any]]:
     return said
 
 
-def run(cell: Cell, bed: Bed, aligned: bool = False) -> dict[str, Any]:
+def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     """Run the cell's load between two ends.  @aligned: to the kernel's clock,
     where the load can do it."""
     if cell.load == "mssab-load":
-        return _mssab_load(cell, bed, aligned)
-    return servers.run(cell, bed)
+        return _mssab_load(cell, ends, aligned)
+    return servers.run(cell, ends)
 
 
 def _no_number(text: str) -> None:

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import devices
-from .bed import Bed
+from . import ethtool
+from .ends import Ends
 from .errors import MssabError
-from .experiment import Cell
+from .grid import Cell
 from .netns import command
 
 RECORD = Path("/run/mssab-interfaces.json")
@@ -65,40 +65,40 @@ def keep(cell: Cell) -> None:
     for name in names(cell):
         shown = _show(name)
         record[name] = {"mtu": shown["mtu"], "up": "UP" in shown["flags"],
-                        "device": devices.read(name)}
+                        "device": ethtool.read(name)}
     new = RECORD.with_name(RECORD.name + ".new")
     new.write_text(json.dumps(record) + "\n", "ascii")
     new.replace(RECORD)
 
 
-def move(cell: Cell, bed: Bed) -> None:
-    """Into the namespaces of the bed, with addresses; not up yet."""
-    for end, name, address in _ends(cell, bed):
+def move(cell: Cell, ends: Ends) -> None:
+    """Into the namespaces of the ends, with addresses; not up yet."""
+    for end, name, address in _ours(cell, ends):
         command("ip", "link", "set", name, "netns", end)
         command("ip", "-n", end, "addr", "add", address, "dev", name)
         if cell.mtu:
             command("ip", "-n", end, "link", "set", name, "mtu", str(cell.mtu))
 
 
-def bring_up(cell: Cell, bed: Bed) -> None:
+def bring_up(cell: Cell, ends: Ends) -> None:
     """Up, and the link there."""
-    ends = _ends(cell, bed)
-    for end, name, _ in ends:
+    ours = _ours(cell, ends)
+    for end, name, _ in ours:
         command("ip", "-n", end, "link", "set", name, "up")
-    for end, name, _ in ends:
+    for end, name, _ in ours:
         _await_carrier(end, name)
     if cell.gateway:
-        command("ip", "-n", bed.sender, "route", "add", cell.receiver_address,
+        command("ip", "-n", ends.sender, "route", "add", cell.receiver_address,
                 "via", cell.gateway)
 
 
-def _ends(cell: Cell, bed: Bed) -> list[tuple[str, str, str]]:
+def _ours(cell: Cell, ends: Ends) -> list[tuple[str, str, str]]:
     """Namespace, interface and address of each end that is ours."""
-    ends = [(bed.sender, cell.sender_interface,
+    ours = [(ends.sender, cell.sender_interface,
              cell.sender_address or "10.9.0.1/24")]
-    if bed.receiver:
-        ends.append((bed.receiver, cell.receiver_interface, "10.9.0.2/24"))
-    return ends
+    if ends.receiver:
+        ours.append((ends.receiver, cell.receiver_interface, "10.9.0.2/24"))
+    return ours
 
 
 def _await_carrier(end: str, name: str) -> None:
@@ -133,7 +133,7 @@ def put_back(ends: Iterable[str]) -> None:
                 "up" if was["up"] else "down")
     # All are home before a driver may refuse something.
     for name, was in record.items():
-        devices.write(name, devices.changed(was["device"], devices.read(name)))
+        ethtool.write(name, ethtool.changed(was["device"], ethtool.read(name)))
     RECORD.unlink()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Named interfaces of the host as the link of a cell: which keys go together.
 
-Pure.  interfaces.py moves them.
+Pure.  nic_move.py moves them.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from .experiment import Cell
+    from .grid import Cell
 
 KIND = "interfaces"
 #: Keys that only such a link has.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """pathprof around one transfer: what a packet costs on its way in and out.
 
-Drives pathprof by its command line and reads its profile; with system.py and
+Drives pathprof by its command line and reads its profile; with testbed.py and
 loads.py it touches the system.  figures() is pure.
 """
 from __future__ import annotations

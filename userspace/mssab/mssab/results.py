@@ -9,7 +9,7 @@ import statistics
 from typing import Any
 
 from .errors import MssabError
-from .experiment import Cell
+from .grid import Cell
 
 
 def usable_window(cell: Cell, raw: dict[str, Any]) -> int:

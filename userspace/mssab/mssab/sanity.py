@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from . import connections
-from .design import BLOCK, CONNECTION, Arm, Plan
+from .experiment import BLOCK, CONNECTION, Arm, Plan
 from .metrics import value
 
 

@@ -21,9 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from .bed import Bed
+from .ends import Ends
 from .errors import MssabError, NotSupported
-from .experiment import Cell
+from .grid import Cell
 from .netns import inside
 
 PORT = 5201
@@ -152,13 +152,13 @@ def _listens(namespace: str, port: int) -> bool:
 
 
 @contextmanager
-def server(bed: Bed, argv: list[str], port: int, folder: str,
+def server(ends: Ends, argv: list[str], port: int, folder: str,
            cpu: int = -1) -> Iterator[Process]:
     """A server that listens; killed if it still runs at the end."""
-    process = Process(bed.receiver, argv, folder, "server", cpu)
+    process = Process(ends.receiver, argv, folder, "server", cpu)
     try:
         end = time.monotonic() + LISTEN_S
-        while not _listens(bed.receiver, port):
+        while not _listens(ends.receiver, port):
             if process.ended():
                 raise process.failed()
             if time.monotonic() > end:
@@ -170,22 +170,22 @@ def server(bed: Bed, argv: list[str], port: int, folder: str,
         process.kill()
 
 
-def _transfer(cell: Cell, bed: Bed, server_argv: list[str],
+def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
               client_argv: list[str], port: int, folder: str,
               meanwhile: Callable[[], None] | None = None) \
         -> tuple[Process, Process | None]:
     """Server and client, both to their end; the server ends by itself."""
     def client() -> Process:
-        process = Process(bed.sender, client_argv, folder, "client",
+        process = Process(ends.sender, client_argv, folder, "client",
                           cell.sender_cpu)
         try:
             process.wait(LIMIT_S, meanwhile)
         finally:
             process.kill()
         return process
-    if not bed.receiver:
+    if not ends.receiver:
         return client(), None
-    with server(bed, server_argv, port, folder, cell.receiver_cpu) as other:
+    with server(ends, server_argv, port, folder, cell.receiver_cpu) as other:
         started = client()
         other.wait(LISTEN_S)
         return started, other
@@ -245,28 +245,28 @@ def iperf3_figures(cell: Cell, client: Raw, receiver: Raw | None) -> Raw:
     return out | {"jitter_ns": got["jitter_ms"] * 1e6}
 
 
-def _iperf3(cell: Cell, bed: Bed, folder: str) -> Raw:
+def _iperf3(cell: Cell, ends: Ends, folder: str) -> Raw:
     program = program_of(cell.load)
     port = cell.server_port or PORT
-    if bed.receiver:
-        port, = free_ports(bed.receiver, 1, port)
+    if ends.receiver:
+        port, = free_ports(ends.receiver, 1, port)
     window = 0
 
     def look() -> None:
         nonlocal window
-        window = _receiver_window(bed.receiver, port) or window
+        window = _receiver_window(ends.receiver, port) or window
     udp = ["-u", "-b", f"{round(cell.offered_mbit * 1e6)}"] if cell.udp else []
     start = time.monotonic()
     client, other = _transfer(
-        cell, bed, [program, "-s", "-1", "-J", "-p", str(port)],
-        [program, "-c", bed.address, "-p", str(port), "-J", *udp,
+        cell, ends, [program, "-s", "-1", "-J", "-p", str(port)],
+        [program, "-c", ends.address, "-p", str(port), "-J", *udp,
          *(["-N"] if not cell.nagle else []),
          *(["-C", cell.congestion_control]
            if cell.congestion_control else []),
          "-l", str(cell.datagram if cell.udp else cell.write),
          "-t", str(cell.measure_ms // 1000),
          "-O", str(cell.warmup_ms // 1000)], port, folder,
-        look if bed.receiver and not cell.udp else None)
+        look if ends.receiver and not cell.udp else None)
     used = _usage(cell, client, other, time.monotonic() - start)
     return iperf3_figures(cell, json.loads(client.said() or "{}"),
                           json.loads(other.said() or "{}")
@@ -311,20 +311,20 @@ def nuttcp_figures(cell: Cell, text: str) -> Raw:
         if "retrans" in whole else out
 
 
-def _nuttcp(cell: Cell, bed: Bed, folder: str) -> Raw:
+def _nuttcp(cell: Cell, ends: Ends, folder: str) -> Raw:
     program = program_of(cell.load)
     ports = [cell.server_port or 5000, 5001]
-    if bed.receiver:
-        ports = free_ports(bed.receiver, 2, PORT)
+    if ends.receiver:
+        ports = free_ports(ends.receiver, 2, PORT)
     udp = ["-u", f"-R{round(cell.offered_mbit * 1e3)}"] if cell.udp else []
     start = time.monotonic()
     client, other = _transfer(
-        cell, bed, [program, "-1", "--nofork", "-P", str(ports[0])],
+        cell, ends, [program, "-1", "--nofork", "-P", str(ports[0])],
         [program, "-fparse", "-P", str(ports[0]), "-p", str(ports[1]),
          "-T", f"{(cell.warmup + cell.measure) / 1000:g}",
          *(["-i", f"{cell.warmup / 1000:g}"] if cell.warmup else []),
          "-l", str(cell.datagram if cell.udp else cell.write), *udp,
-         *(["-D"] if not cell.nagle else []), bed.address], ports[0], folder)
+         *(["-D"] if not cell.nagle else []), ends.address], ports[0], folder)
     used = _usage(cell, client, other, time.monotonic() - start)
     return nuttcp_figures(cell, client.said()) | used
 
@@ -346,16 +346,16 @@ def netpipe_figures(text: str) -> Raw:
             if rate else seconds * 1e9, "rcv_ssthresh": 0, "window_clamp": 0}
 
 
-def _netpipe(cell: Cell, bed: Bed, folder: str) -> Raw:
+def _netpipe(cell: Cell, ends: Ends, folder: str) -> Raw:
     program = program_of(cell.load)
     port = cell.server_port or 5002
-    if bed.receiver:
-        port, = free_ports(bed.receiver, 1, PORT)
+    if ends.receiver:
+        port, = free_ports(ends.receiver, 1, PORT)
     size = str(cell.request or cell.write)
     # Both ends must be told the same.
     common = ["-P", str(port), "-l", size, "-u", size, "-p", "0"]
-    _transfer(cell, bed, [program, *common, "-o", os.devnull],
-              [program, "-h", bed.address, *common, "-o", "figures"], port,
+    _transfer(cell, ends, [program, *common, "-o", os.devnull],
+              [program, "-h", ends.address, *common, "-o", "figures"], port,
               folder)
     return netpipe_figures(Path(folder, "figures").read_text("ascii"))
 
@@ -363,7 +363,7 @@ def _netpipe(cell: Cell, bed: Bed, folder: str) -> Raw:
 LOADS = {"iperf3": _iperf3, "nuttcp": _nuttcp, "netpipe": _netpipe}
 
 
-def run(cell: Cell, bed: Bed) -> Raw:
+def run(cell: Cell, ends: Ends) -> Raw:
     """One transfer of a cell whose load has a server."""
     with tempfile.TemporaryDirectory(prefix="mssab-") as folder:
-        return LOADS[cell.load.removesuffix("-udp")](cell, bed, folder)
+        return LOADS[cell.load.removesuffix("-udp")](cell, ends, folder)

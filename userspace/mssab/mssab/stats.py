@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .verdicts import EQUIVALENT, IMPROVED, INCONCLUSIVE, MIN_PAIRS, REGRESSED
+from .verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE, MIN_PAIRS, REGRESSED
 
 #: Up to so many pairs all subsets are looked at, beyond it a draw of them.
 EXACT_PAIRS = 16

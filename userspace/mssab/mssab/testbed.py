@@ -19,11 +19,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import devices, interfaces, links, loads, profiler
-from .bed import RECEIVER, SENDER, Bed
-from .design import Arm
+from . import ethtool, loads, nic_move, nics, profiler
+from .ends import RECEIVER, SENDER, Ends
+from .experiment import Arm
 from .errors import MssabError, NotSupported
-from .experiment import Cell
+from .grid import Cell
 from .netns import command, counters, snmp, write_sysctls
 
 #: Two, of which connect() takes the even one.
@@ -105,13 +105,13 @@ def _features(cell: Cell, sender: str, receiver: str) -> None:
             _netem(end, device, cell, cell.rtt_ms * part, *more)
 
 
-def _devices(cell: Cell, bed: Bed) -> list[tuple[str, str]]:
+def _devices(cell: Cell, ends: Ends) -> list[tuple[str, str]]:
     """Namespace and device of each end that is ours and has one."""
     if cell.link == "loopback":
         return []
     names = (cell.sender_interface, cell.receiver_interface) \
-        if cell.link == links.KIND else ("veth0", "veth0")
-    return list(zip(bed.ends, names))
+        if cell.link == nics.KIND else ("veth0", "veth0")
+    return list(zip(ends.namespaces, names))
 
 
 def _lo(cell: Cell) -> None:
@@ -136,32 +136,32 @@ def _end_settings(cell: Cell) -> dict[str, object]:
     return settings
 
 
-#: What a bed depends on; cells that agree in it share one.
-_TOPOLOGY = attrgetter("link", *links.KEYS, "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
+#: What the testbed depends on; cells that agree in it share one.
+_TOPOLOGY = attrgetter("link", *nics.KEYS, "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
                        "window_scaling", "cwnd_max", "gso", "gro", "qdisc",
                        "ecn_mark_percent", "rate_mbit", "loss_percent",
                        "reorder_percent", "queue_packets")
 
 
-def _bed(cell: Cell) -> Bed:
+def _ends_of(cell: Cell) -> Ends:
     if cell.link == "loopback":
-        return Bed(SENDER, SENDER, "::1" if cell.ipv6 else "127.0.0.1")
+        return Ends(SENDER, SENDER, "::1" if cell.ipv6 else "127.0.0.1")
     if cell.remote:
-        return Bed(SENDER, "", cell.receiver_address)
-    return Bed(SENDER, RECEIVER, "fd09::2" if cell.ipv6 else "10.9.0.2")
+        return Ends(SENDER, "", cell.receiver_address)
+    return Ends(SENDER, RECEIVER, "fd09::2" if cell.ipv6 else "10.9.0.2")
 
 
-def _counted(bed: Bed) -> dict[str, dict[str, int]]:
+def _counted(ends: Ends) -> dict[str, dict[str, int]]:
     """Of each end: what the module counts, and what the kernel does."""
     return {end: (counters(end) if has_module() else {}) | snmp(end)
-            for end in bed.ends}
+            for end in ends.namespaces}
 
 
-def _grown(bed: Bed, before: dict[str, dict[str, int]]) \
+def _grown(ends: Ends, before: dict[str, dict[str, int]]) \
         -> dict[str, dict[str, int]]:
     return {end: {key: value - before[end].get(key, 0)
                   for key, value in now.items()}
-            for end, now in _counted(bed).items()}
+            for end, now in _counted(ends).items()}
 
 
 def _interrupted() -> dict[str, int]:
@@ -170,11 +170,11 @@ def _interrupted() -> dict[str, int]:
     return {"softirqs": softirqs(), "interrupts": interrupts()}
 
 
-def _told(bed: Bed, raw: dict[str, Any],
+def _told(ends: Ends, raw: dict[str, Any],
           grown: dict[str, dict[str, int]]) -> dict[str, Any]:
     """What the load said, and beside it what the kernel counted: all of it in
     "counters", and what metrics are made of where the load does not tell."""
-    sender = grown[bed.sender]
+    sender = grown[ends.sender]
     return {
         "retransmits": sender["Tcp.RetransSegs"],
         "sent_segments": sender["Tcp.OutSegs"] + sender["Tcp.RetransSegs"],
@@ -187,61 +187,61 @@ def _told(bed: Bed, raw: dict[str, Any],
                if has_module() else {}}
 
 
-class Lab:
-    """The namespaces of the cells, one bed at a time."""
+class Testbed:
+    """The namespaces of the cells, those of one at a time."""
 
     def __init__(self) -> None:
-        self._bed: Bed | None = None
+        self._ends: Ends | None = None
         self._topology: Any = None
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> Testbed:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.tear_down()
 
     def tear_down(self) -> None:
-        if self._bed:
-            interfaces.put_back(self._bed.ends)
-        for end in self._bed.ends if self._bed else ():
+        if self._ends:
+            nic_move.put_back(self._ends.namespaces)
+        for end in self._ends.namespaces if self._ends else ():
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
-        self._bed = self._topology = None
+        self._ends = self._topology = None
 
-    def _bed_for(self, cell: Cell, device: devices.Settings | None = None) \
-            -> Bed:
+    def _ends_for(self, cell: Cell, device: ethtool.Settings | None = None) \
+            -> Ends:
         # Without a window of its own each transfer starts afresh.
         topology = _TOPOLOGY(cell), bool(cell.window_segments)
-        if self._bed and cell.window_segments and topology == self._topology:
-            return self._bed
+        if self._ends and cell.window_segments and topology == self._topology:
+            return self._ends
         self.tear_down()
-        bed = self._bed = _bed(cell)
+        ends = self._ends = _ends_of(cell)
         self._topology = topology
-        for end in bed.ends:
+        for end in ends.namespaces:
             command("ip", "netns", "add", end)
         if cell.link == "loopback":
             _lo(cell)
-        elif cell.link == links.KIND:
-            interfaces.keep(cell)
-            interfaces.move(cell, bed)
+        elif cell.link == nics.KIND:
+            nic_move.keep(cell)
+            nic_move.move(cell, ends)
         else:
             _veth(cell)
         # Before the link is up: rings and channels may take it down.
-        for end, name in _devices(cell, bed):
-            devices.write(name, device or {}, "ip", "netns", "exec", end)
-        if cell.link == links.KIND:
-            interfaces.bring_up(cell, bed)
+        for end, name in _devices(cell, ends):
+            ethtool.write(name, device or {}, "ip", "netns", "exec", end)
+        if cell.link == nics.KIND:
+            nic_move.bring_up(cell, ends)
         if cell.link != "loopback":
-            names = [name for _, name in _devices(cell, bed)]
+            names = [name for _, name in _devices(cell, ends)]
             _features(cell, names[0], names[1] if names[1:] else "")
-        for end in bed.ends:
-            if end == bed.receiver or cell.window_segments:
+        for end in ends.namespaces:
+            if end == ends.receiver or cell.window_segments:
                 write_sysctls(end, _end_settings(cell))
         # The load itself cannot choose it; iperf3 and mssab-load do.
         if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
-            write_sysctls(bed.sender, {"net.ipv4.tcp_congestion_control":
-                                       cell.congestion_control})
-        return bed
+            write_sysctls(ends.sender, {"net.ipv4.tcp_congestion_control":
+                                        cell.congestion_control})
+        return ends
 
     def trial(self, arm: Arm, keys: Iterable[str], seed: int,
               sample: int = 0) -> dict[str, Any]:
@@ -252,13 +252,13 @@ class Lab:
         cell = replace(arm.cell, seed=seed)
         self.tear_down()
         try:
-            bed = self.prepare(arm, keys, cell)
-            with profiler.recording(sample, bed.address, cell.udp) if sample \
+            ends = self.prepare(arm, keys, cell)
+            with profiler.recording(sample, ends.address, cell.udp) if sample \
                     else nullcontext({}) as profile:
-                before, were = _counted(bed), _interrupted()
-                result = loads.run(cell, bed, aligned=True)
-                grown, are = _grown(bed, before), _interrupted()
-            return _told(bed, result, grown) | profile | {
+                before, were = _counted(ends), _interrupted()
+                result = loads.run(cell, ends, aligned=True)
+                grown, are = _grown(ends, before), _interrupted()
+            return _told(ends, result, grown) | profile | {
                 key: are[key] - were[key] for key in are}
         finally:
             self.tear_down()
@@ -269,18 +269,18 @@ class Lab:
         assert arm.cell
         self.tear_down()
         try:
-            bed = self.prepare(arm, keys, arm.cell)
-            write_sysctls(bed.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
-            return loads.several(arm.cell, bed, count)
+            ends = self.prepare(arm, keys, arm.cell)
+            write_sysctls(ends.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
+            return loads.several(arm.cell, ends, count)
         finally:
             self.tear_down()
 
-    def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Bed:
+    def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Ends:
         """Namespaces with the settings of an arm, and those of @keys that it
         does not name at their start."""
-        bed = self._bed_for(cell, arm.device)
-        for end, sysctls in ((bed.sender, arm.sysctl_sender),
-                             (bed.receiver, arm.sysctl_receiver)):
+        ends = self._ends_for(cell, arm.device)
+        for end, sysctls in ((ends.sender, arm.sysctl_sender),
+                             (ends.receiver, arm.sysctl_receiver)):
             if not end:
                 continue  # elsewhere: not ours to set
             write_sysctls(end, {f"net.mssfrac.{key}": arm.module.get(
@@ -288,20 +288,20 @@ class Lab:
             # One port to connect from: it decides hashes, and so the arm.
             write_sysctls(end, {"net.ipv4.ip_local_port_range": SOURCE_PORTS}
                           | dict(sysctls))
-        return bed
+        return ends
 
     def transfer(self, cell: Cell, arm: dict[str, int],
                  arms: Iterable[str]) -> dict[str, Any]:
         """One transfer of one arm: what was measured.  @arms: all settings
         that any arm names; those this one does not go back to their start."""
-        bed = self._bed_for(cell)
-        for end in bed.ends:
+        ends = self._ends_for(cell)
+        for end in ends.namespaces:
             write_sysctls(end, {f"net.mssfrac.{key}":
                                 arm.get(key, _start_value(key))
                                 for key in arms})
-        before = _counted(bed)
-        result = loads.run(cell, bed)
-        return _told(bed, result, _grown(bed, before))
+        before = _counted(ends)
+        result = loads.run(cell, ends)
+        return _told(ends, result, _grown(ends, before))
 
 
 def _start_value(key: str) -> int:
@@ -312,7 +312,7 @@ def _start_value(key: str) -> int:
 def sweep() -> None:
     """Take away what a killed run left: its loads, then its namespaces, and
     give back the interfaces in them.  To be called with the lock held."""
-    interfaces.put_back((SENDER, RECEIVER))
+    nic_move.put_back((SENDER, RECEIVER))
     for end in (SENDER, RECEIVER):
         if not Path("/run/netns", end).exists():
             continue

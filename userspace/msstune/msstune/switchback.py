@@ -73,7 +73,7 @@ class Protocol:
 
 def design(protocol: Protocol, title: str, pipes: Sequence[str],
            aa: bool) -> str:
-    """The experiment file, mssab-design(5)."""
+    """The experiment file, mssab-experiment(5)."""
     text = json.dumps   # a JSON string is a TOML string
     own = {"value": f'{{ unit = "of the load", better = '
                     f'"{("higher", "lower")[protocol.lower]}" }}',
