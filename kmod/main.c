@@ -85,4 +85,4 @@ module_exit(mssfrac_exit);
 
 MODULE_DESCRIPTION("Fractional-MSS windows for A/B experiments");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION(MSSFRAC_VERSION);

@@ -284,7 +284,7 @@ plant() {
 }
 
 mkdir "$tmp/tree"
-cp -r "$top"/{kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
+cp -r "$top"/{VERSION,kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
 
 module=Documentation/reference/mssfrac.4.rst
 cells=Documentation/reference/mssab-grid.5.rst

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """mssab: A/B experiments on TCP windows."""
+from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = Path(__file__).with_name("VERSION").read_text("ascii").strip()
