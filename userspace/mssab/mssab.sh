@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Starts mssab from the source tree or an installed copy: the package lies
-# beside this script or in ../lib/mssab, mssab-load beside the name it was
+# beside this script or in ../share/mssab, mssab-load beside the name it was
 # called by.
 here=$(dirname "$(readlink -f "$0")")
-for lib in "$here" "$here/../lib/mssab"; do
+for lib in "$here" "$here/../share/mssab"; do
 	[ -d "$lib/mssab" ] && break
 done
 PATH=$(dirname "$0"):$PATH PYTHONPATH=$lib PYTHONDONTWRITEBYTECODE=1 \

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Starts msstune from the source tree or an installed copy: the package lies
-# beside this script or in ../lib/msstune, mssab beside the name it was called by.
+# beside this script or in ../share/msstune, mssab beside the name it was called by.
 here=$(dirname "$(readlink -f "$0")")
-for lib in "$here" "$here/../lib/msstune"; do
+for lib in "$here" "$here/../share/msstune"; do
 	[ -d "$lib/msstune" ] && break
 done
 PATH=$(dirname "$0"):$PATH PYTHONPATH=$lib PYTHONDONTWRITEBYTECODE=1 \
