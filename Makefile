@@ -99,8 +99,11 @@ demo:				## show it all in a guest running KERNEL=
 	@scripts/demo --kernel $(KERNEL)
 
 check:				## run all tests on Debian 12's kernels
-	@scripts/setup build guest $(TESTED) check ab
+	@scripts/setup build guest $(TESTED) check ab bisect
 	@tests/run
+
+check-bare:			## the same in a new minimal Debian 12 (root, mmdebstrap)
+	@scripts/bare-root -- make check
 
 check-debug:			## module tests and stress on a debug kernel
 	@scripts/setup build guest check debug
@@ -198,7 +201,7 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
-	fuzz docs tools demo check check-all check-debug check-packetdrill check-plants check-unit \
+	fuzz docs tools demo check check-bare check-all check-debug check-packetdrill check-plants check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
 	undkms install uninstall clean help
