@@ -4,11 +4,12 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 
-# sources: every file of the tree that git does not ignore.  A tree without
-# git (a release archive) is all ours except build/.
+# sources: every file that git tracks or has staged: results and notes that a
+# user leaves in the tree are not ours to judge.  A tree without git (a release
+# archive) is all ours except build/.
 sources() {
 	{
-		git ls-files --cached --others --exclude-standard 2>/dev/null ||
+		git ls-files --cached 2>/dev/null ||
 			find . -path ./build -prune -o -type f -printf '%P\n'
 	} | while IFS= read -r file; do
 		[ -f "$file" ] && printf '%s\n' "$file"
