@@ -9,7 +9,9 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 EXIT_SKIP = 4  # of kselftest
 
 PLAN = re.compile(r"1\.\.(\d+)\s*(?:# SKIP\s*(.*))?$")
-RESULT = re.compile(r"(not )?ok (\d+)(?: -)?\s*(.*?)\s*(?:# SKIP\s*(.*))?$")
+# An expected failure (XFAIL) is reported ok, with the reason behind it.
+RESULT = re.compile(r"(not )?ok (\d+)(?: -)?\s*(.*?)\s*(?:# XFAIL.*)?"
+                    r"(?:# SKIP\s*(.*))?$")
 BEGIN = re.compile(r"# begin (\S+)$")
 END = re.compile(r"# end (\S+) status=(\d+) seconds=(\d+)(?: left=(.*))?$")
 

@@ -12,10 +12,12 @@
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Read by the tests.
 # shellcheck disable=SC2034
-MODULE=$TOP/build/kmod/$(uname -r)/mssfrac.ko
+MODULE=${MODULE:-$TOP/build/kmod/$(uname -r)/mssfrac.ko}
 TMP=$(mktemp -d)
 ktap_n=0
 ktap_bad=0
+ktap_skipped=0
+ktap_xfailed=0
 ktap_plan=0
 cleanups=()
 
@@ -28,6 +30,10 @@ finish() {
 		eval "${cleanups[i]}" >/dev/null 2>&1
 	done
 	rm -rf "$TMP"
+	[ "$ktap_n" -eq 0 ] || echo "# Totals:" \
+		"pass:$((ktap_n - ktap_bad - ktap_skipped - ktap_xfailed))" \
+		"fail:$ktap_bad xfail:$ktap_xfailed xpass:0" \
+		"skip:$ktap_skipped error:0"
 	if [ "$ktap_n" -ne "$ktap_plan" ]; then
 		echo "# ran $ktap_n of $ktap_plan cases (exit status $status)"
 		exit 1
@@ -43,7 +49,17 @@ plan() {
 	echo "1..$1"
 }
 
-# ok NAME / not_ok NAME / skip NAME REASON: report one case.
+# skip_all REASON: none of the cases can run here.
+skip_all() {
+	[ "$ktap_plan" -ne 0 ] || echo "KTAP version 1"
+	echo "1..0 # SKIP $1"
+	trap - EXIT
+	rm -rf "$TMP"
+	exit 4
+}
+
+# ok NAME / not_ok NAME / skip NAME REASON: report one case.  xfail NAME REASON:
+# it failed, as it was meant to.
 ok() {
 	ktap_n=$((ktap_n + 1))
 	echo "ok $ktap_n $1"
@@ -55,7 +71,13 @@ not_ok() {
 }
 skip() {
 	ktap_n=$((ktap_n + 1))
+	ktap_skipped=$((ktap_skipped + 1))
 	echo "ok $ktap_n $1 # SKIP $2"
+}
+xfail() {
+	ktap_n=$((ktap_n + 1))
+	ktap_xfailed=$((ktap_xfailed + 1))
+	echo "ok $ktap_n $1 # XFAIL $2"
 }
 
 # check NAME COMMAND...: one case, ok if the command succeeds.
