@@ -210,6 +210,12 @@ def test_exit_status_and_json(tmp_path):
         ("sack-off", 1), ("fin-timeout", 1)]
     missing = call(tmp_path / "none.conf")
     assert missing.returncode == 2 and "No such file" in missing.stderr
+    pattern = call(tmp_path / "*.none")
+    assert pattern.returncode == 0 and not pattern.stderr
+    assert pattern.stdout == (f"no file matches {tmp_path}/*.none: nothing to "
+                              "check there\n")
+    assert json.loads(call("--json", tmp_path / "*.none").stdout)["files"] == []
+    assert "2 settings" in call(tmp_path / "*.conf").stdout
     mem = tmp_path / "m.conf"
     mem.write_text("net.ipv4.tcp_mem = 1000 2000 300000\n")
     assert call("--memory", "1024", mem).returncode == 1
