@@ -17,11 +17,11 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import rollback_timer, transaction, settings  # noqa: E402
+from msstune import rollback_timer, set_sysctl, settings, transaction  # noqa: E402
 from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.journal import Journal  # noqa: E402
 
-Sysctl = settings.Sysctl
+Sysctl = set_sysctl.Sysctl
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def killed(step, fatal, timer=False):
     if child == 0:
         boundaries = Boundaries(fatal)
         Journal.append = boundaries.around(Journal.append, torn_line)
-        for kind in settings.kinds().values():
+        for kind in settings.KINDS.values():
             if "write" in vars(kind):
                 kind.write = boundaries.around(kind.write)
         if not timer:

@@ -17,8 +17,9 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (conflicts, rollback_timer, export,  # noqa: E402
-                     lint_read, set_qdisc, settings, system, request)
+from msstune import (conflicts, export, lint_read, permissions,  # noqa: E402
+                     request, rollback_timer, set_qdisc, set_sysctl, settings,
+                     system)
 from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
 from msstune.journal import Entry  # noqa: E402
@@ -241,9 +242,9 @@ def test_a_newer_change_protects_an_older_one(quick, root):
 
 def test_the_kernels_own_value_counts(quick, root, monkeypatch):
     """A kind that rounds: what was read back is what undo compares with."""
-    original = settings.Sysctl.write
-    monkeypatch.setattr(settings.Sysctl, "rounds", True)
-    monkeypatch.setattr(settings.Sysctl, "write", lambda self, text: original(
+    original = set_sysctl.Sysctl.write
+    monkeypatch.setattr(set_sysctl.Sysctl, "rounds", True)
+    monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
         self, "4000512" if text == "4000000" else text))
     before = snapshot(root)
     done = quick.go()
@@ -253,13 +254,13 @@ def test_the_kernels_own_value_counts(quick, root, monkeypatch):
 
 
 def test_a_refused_value_undoes_all(quick, root, monkeypatch):
-    original = settings.Sysctl.write
+    original = set_sysctl.Sysctl.write
 
     def refusing(self, text):
         if text == "1":
             raise OSError(22, "Invalid argument")
         original(self, text)
-    monkeypatch.setattr(settings.Sysctl, "write", refusing)
+    monkeypatch.setattr(set_sysctl.Sysctl, "write", refusing)
     before = snapshot(root)
     with pytest.raises(TuneError, match="tcp_ecn=1: Invalid argument; all"):
         quick.go()
@@ -268,11 +269,11 @@ def test_a_refused_value_undoes_all(quick, root, monkeypatch):
 
 
 def test_a_value_that_does_not_stick_undoes_all(quick, root, monkeypatch):
-    original = settings.Sysctl.write
-    monkeypatch.setattr(settings.Sysctl, "write", lambda self, text: original(
+    original = set_sysctl.Sysctl.write
+    monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
         self, "3" if text == "1" else text))
     before = snapshot(root)
-    with pytest.raises(TuneError, match="1 was written and 3 is there"):
+    with pytest.raises(TuneError, match="1 was written, but 3 is in force"):
         quick.go()
     assert snapshot(root) == before
 
@@ -281,7 +282,7 @@ def test_undo_that_fails_is_tried_again(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
     with monkeypatch.context() as patch:
-        patch.setattr(settings.Sysctl, "write",
+        patch.setattr(set_sysctl.Sysctl, "write",
                       lambda self, text: (_ for _ in ()).throw(OSError("no")))
         with pytest.raises(TuneError, match="tries again"):
             quick.rollback()
@@ -292,7 +293,7 @@ def test_undo_that_fails_is_tried_again(quick, root, monkeypatch):
 
 def test_one_at_a_time(quick, root):
     quick.go()
-    with pytest.raises(TuneError, match="waits: msstune confirm"):
+    with pytest.raises(TuneError, match="waits: run msstune confirm"):
         quick.go("net.ipv4.tcp_wmem=4096 16384 5000000")
     quick.confirm()
     with pytest.raises(TuneError, match="nothing waits"):
@@ -359,7 +360,8 @@ def test_systemd_gets_a_timer_too(tmp_path, monkeypatch, state, root):
     ("offload:eth0:gro=1", "on or off"), ("coalesce:eth0:rx-usecs=x", "whole"),
     ("coalesce:eth0:adaptive-rx=1", "on or off"),
     ("qdisc:eth0=htb", "can be set and undone"),
-    ("qdisc:eth0:1=pfifo", "MAJOR:MINOR"), ("qdisc:eth0:1:1=default", "of a root"),
+    ("qdisc:eth0:1=pfifo", "MAJOR:MINOR"),
+    ("qdisc:eth0:1:1=default", "only at the root"),
     ("route:10.0.0.0/8:foo=1", "NAME one of initcwnd"),
     ("route:10.0.0.0/8:cwnd=lock", "lock VALUE"),
 ])
@@ -482,9 +484,9 @@ def test_command(state, root):
 
 def test_session_device(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "127.0.0.9 5 127.0.0.1 22")
-    assert request.session_device() == "lo"
+    assert permissions.session_device() == "lo"
     monkeypatch.delenv("SSH_CONNECTION")
-    assert request.session_device() == ""
+    assert permissions.session_device() == ""
 
 
 def test_a_manager_is_of_one_namespace(state, root):

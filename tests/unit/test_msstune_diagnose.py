@@ -323,5 +323,5 @@ def test_profile(tmp_path):
                   {"direction": "tx", "flags": [], "packets": 1, "work_ns": 100,
                    "stages": [1], "stage_ns": [100]}]}))
     top = collect.profile(path)[0]
-    assert top["share"] == .9 and top["dearest"] == "copy"
+    assert top["share"] == .9 and top["stage"] == "copy"
     assert top["ns_per_packet"] == 90

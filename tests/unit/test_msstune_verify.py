@@ -22,8 +22,8 @@ import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
 from msstune_facts import facts  # noqa: E402
-from msstune import (auto_page, cli, collect, rollback_timer, settings,  # noqa: E402
-                     sockdiag, switchback, throughput)
+from msstune import (auto_page, cli, collect, rollback_timer,  # noqa: E402
+                     set_sysctl, settings, sockdiag, switchback, throughput)
 from msstune.transaction import Change  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
 from msstune.switchback import Protocol  # noqa: E402
@@ -175,13 +175,13 @@ def test_rtt_may_decide(fake, root, state):
 
 
 def test_what_is_refused_is_known_at_once(fake, root, state, monkeypatch):
-    original = settings.Sysctl.write
+    original = set_sysctl.Sysctl.write
 
     def refusing(self, text):
         if text == "1":
             raise OSError(1, "Operation not permitted")
         original(self, text)
-    monkeypatch.setattr(settings.Sysctl, "write", refusing)
+    monkeypatch.setattr(set_sysctl.Sysctl, "write", refusing)
     with pytest.raises(TuneError, match="not permitted"):
         verifier(state, root).each(changes(root, ECN))
     assert not fake.blocks
@@ -217,7 +217,7 @@ def test_another_writer_ends_it(fake, root, state, block):
             path.write_text("1 2 3\n")
     fake.disturb = disturb
     session = verifier(state, root)
-    with pytest.raises(TuneError, match="someone else"):
+    with pytest.raises(TuneError, match="another writer"):
         session.each(changes(root, RMEM))
     assert path.read_text() == "1 2 3\n"
     assert not session.manager.pending()
@@ -236,7 +236,7 @@ def test_rollback_meanwhile_ends_it(fake, root, state):
             refused.append(caught)
             other.rollback()
     fake.disturb = disturb
-    with pytest.raises(TuneError, match="someone else"):
+    with pytest.raises(TuneError, match="another writer"):
         session.each(changes(root, RMEM))
     assert snapshot(root) == before and len(refused) == 1
 
@@ -522,7 +522,7 @@ def test_auto_reports_what_it_was_stopped_by(fake, root, state, monkeypatch):
     path = root / "proc/sys/net/ipv4/tcp_rmem"
     fake.disturb = lambda number: number > 4 and path.write_text("1 2 3\n")
     status, document = autos(root, state, monkeypatch, [limited()], "--yes")
-    assert status == 1 and document["end"] == "it was ended by an error"
+    assert status == 1 and document["end"] == "an error ended it"
 
 
 def test_the_load_of_auto_must_last(fake, root, state, monkeypatch, capsys):

@@ -35,7 +35,7 @@ GIVEN = facts(
              "veth2": DEVICE | {"kind": "veth", "qdiscs": [
                  {"kind": "fq", "drops": 3, "packets": 1, "options": {}}]}},
     profile=[{"direction": "rx", "flags": ["slow"], "share": .75,
-              "dearest": "copy"}])
+              "stage": "copy"}])
 
 
 def exported(*rounds):
@@ -68,7 +68,7 @@ def test_figures():
     assert one["msstune_diagnoses", "backlog-drops", "true"] == 1
     assert one["msstune_diagnoses", "unknown", "false"] == 0
     assert one["msstune_mssfrac_tx_lost_ratio", "stock"] == .25
-    assert one["msstune_path_cost_ratio", "copy", "rx", "slow"] == .75
+    assert one["msstune_path_cost_ratio", "rx", "slow", "copy"] == .75
     # 12.5 MB/s x 10 ms of 3 MiB
     assert round(one["msstune_window_utilisation_ratio",], 3) == .04
 

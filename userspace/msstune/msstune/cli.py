@@ -7,8 +7,19 @@ import os
 import sys
 from pathlib import Path
 
-from . import (__version__, cmd_apply, cmd_auto, cmd_diagnose, cmd_journal, cmd_lint,
-               cmd_plan, cmd_recovery, cmd_verify, cmd_watch, system)
+from . import (
+    __version__,
+    cmd_apply,
+    cmd_auto,
+    cmd_diagnose,
+    cmd_journal,
+    cmd_lint,
+    cmd_plan,
+    cmd_recovery,
+    cmd_verify,
+    cmd_watch,
+    system,
+)
 from .errors import TuneError
 
 COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_verify, cmd_auto, cmd_journal,
@@ -17,16 +28,16 @@ COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_verify, cmd_auto, cmd_journal
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="msstune", description="What limits TCP here, and settings that "
-        "can be undone.",
+        prog="msstune", description="Find what limits TCP here, and change settings "
+        "with an undo.",
         epilog="Exit status: 0 good, 1 failed or findings, 2 usage, 3 not "
         "supported here.")
     top.add_argument("-V", "--version", action="version",
                      version=f"msstune {__version__}")
     top.add_argument("--state", type=Path, default=system.STATE, metavar="DIR",
-                     help=f"folder of the journal, default {system.STATE}")
+                     help=f"folder of the journals, default {system.STATE}")
     top.add_argument("--root", type=Path, default=Path("/"), metavar="DIR",
-                     help="sysctls below DIR/proc/sys instead of the kernel's")
+                     help="use sysctls below DIR/proc/sys, for tests")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
@@ -35,18 +46,19 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser().parse_args()
-    # The timer runs in another folder.
+    # The rollback timer changes to another folder.
     args.state, args.root = args.state.resolve(), args.root.resolve()
     try:
         status: int = args.run(args)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader has enough; python would complain once more at exit.
+        # The reader closed the pipe; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("msstune: interrupted; what was not kept is undone", file=sys.stderr)
+        print("msstune: interrupted; changes that were not kept are undone",
+              file=sys.stderr)
         return 130
     except (TuneError, OSError) as error:
         print(f"msstune: {error}", file=sys.stderr)

@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0
-"""msstune apply: write settings, to be confirmed or undone."""
+"""msstune apply: write settings that are undone unless confirmed."""
 from __future__ import annotations
 
 import argparse
 
-from . import cmd_verify, units, request
-from .transaction import TransactionManager
+from . import cmd_verify, options, units
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
-        "apply", help="write settings, undone unless confirmed",
-        description="Show what would change; with --yes write it, to be undone "
-        "after --timeout unless msstune confirm comes first.")
-    cmd.add_argument("settings", nargs="+", metavar="SETTING|PLAN.json",
-                     help="KIND:TARGET=VALUE, or a file of msstune plan --json")
-    cmd_verify.permissions(cmd)
+        "apply", help="write settings; undo them unless confirmed",
+        description="Show what would change.  With --yes, write the settings "
+        "and undo them after --timeout unless msstune confirm comes first.")
+    options.add_settings(cmd)
+    options.add_permissions(cmd)
     cmd.add_argument("--timeout", type=units.whole(1, 86400), default=120,
                      metavar="S", help="seconds to confirm in, default 120")
     cmd.add_argument("--verify", action="store_true",
-                     help="as msstune verify, all of them as one change")
-    cmd_verify.options(cmd)
-    cmd.set_defaults(run=run, json=False, together=True)
+                     help="do as msstune verify, with all settings as one change")
+    options.add_experiments(cmd)
+    cmd.set_defaults(run=run, json=False)
 
 
 def run(args: argparse.Namespace) -> int:
+    request = options.request(args)
     if args.verify:
-        return cmd_verify.run(args)
-    changes = request.moving(args)
+        return cmd_verify.verify(request, options.protocol(args), args.output,
+                                 together=True)
+    changes = request.changes()
     if not changes:
         return 0
-    request.guard(changes, args)
-    if not args.yes:
+    request.permit(changes)
+    if not request.yes:
         print("nothing was changed; --yes does it")
         return 0
-    done = TransactionManager(args.state, args.root).apply(changes, args.timeout)
+    done = request.manager().apply(changes, args.timeout)
     print(f"{done.number}: applied; undone in {args.timeout} s unless you run: "
           "msstune confirm")
     for entry in done.entries:
         if entry.got is not None and entry.got.split() != entry.new.split():
-            print(f"  {entry.name}: the kernel made it "
+            print(f"  {entry.name}: the kernel changed it to "
                   f"{' '.join(entry.got.split())}")
     return 0

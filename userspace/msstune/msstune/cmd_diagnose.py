@@ -5,51 +5,37 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from pathlib import Path
-from typing import Any
 
-from . import collect, diagnose, units
+from . import collect, diagnose, options
 from .diagnosis import LIMITS, Diagnosis
 from .errors import UsageError
 
-SHOWN = 10
+SHOWN = 10      # diagnoses printed without --json
 
 
-def options(cmd: argparse.ArgumentParser) -> None:
-    """Where facts come from: shared with plan."""
-    cmd.add_argument("--interval", type=units.seconds, default=3.0,
-                     metavar="TIME", help="how long to watch, default 3s")
-    cmd.add_argument("--profile", type=Path, metavar="FILE",
-                     help="a pathprof profile of this traffic, too")
-    cmd.add_argument("--facts", type=Path, metavar="FILE",
-                     help="facts of an earlier --save instead of watching")
-    cmd.add_argument("--save", type=Path, metavar="FILE",
-                     help="write the facts there")
-    cmd.add_argument("--json", action="store_true", help="JSON to stdout")
-
-
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
-        "diagnose", help="tell what limits the traffic here",
-        description="Watch for a while; tell what limits each busy connection "
-        "and what devices and CPUs lose.  Changes nothing.")
-    options(cmd)
+        "diagnose", help="report what limits the traffic here",
+        description="Watch the traffic, then report what limits each busy "
+        "connection, and what devices and CPUs lose.  Changes nothing.")
+    options.add_facts(cmd)
     cmd.set_defaults(run=run)
 
 
 def facts_of(args: argparse.Namespace) -> collect.Facts:
-    """Watched now, or read."""
+    """Collected now, or read from a file."""
     if args.facts:
         try:
-            facts: Any = json.loads(args.facts.read_text("utf-8"))
-            if facts["format"] != "msstune-facts" or facts["version"] != 1:
-                raise ValueError(f"it is {facts['format']} {facts['version']}")
+            read: collect.Facts = json.loads(args.facts.read_text("utf-8"))
+            if read["format"] != "msstune-facts" or read["version"] != 1:
+                raise ValueError(f"format {read['format']}, version "
+                                 f"{read['version']}")
+            return read
         except OSError as error:
             raise UsageError(f"{args.facts}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{args.facts}: not facts of msstune: "
                              f"{error}") from error
-        return dict(facts)
     facts = collect.collect(args.interval, profile_file=args.profile)
     if args.save:
         args.save.write_text(json.dumps(facts), encoding="utf-8")
@@ -74,12 +60,12 @@ def run(args: argparse.Namespace) -> int:
                           "diagnoses": [d.document() for d in found]}))
     else:
         print(f"{verdict}\n{facts['flows_total']} connections, "
-              f"{len(facts['flows'])} of them moved in "
+              f"{len(facts['flows'])} of them moved data in "
               f"{facts['interval']:.1f} s\n")
         for d in found[:SHOWN]:
             show(d)
         if len(found) > SHOWN:
-            print(f"{len(found) - SHOWN} more: --json has them all")
+            print(f"{len(found) - SHOWN} more: --json lists them all")
         for line in facts["missing"]:
-            print(f"not read: {line}")
+            print(f"could not be read: {line}")
     return 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""msstune confirm, status, rollback, export, and the timer: each a few lines
-around the journal."""
+"""msstune confirm, status, rollback, export and the hidden timer command: each is
+a few lines around the journal."""
 from __future__ import annotations
 
 import argparse
@@ -8,41 +8,41 @@ import json
 import time
 from dataclasses import asdict
 
-from . import rollback_timer, export, units
-from .transaction import TransactionManager, boottime
+from . import export, options, rollback_timer, units
 from .errors import TuneError
 from .journal import Transaction
+from .transaction import TransactionManager, boottime
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    cmd = commands.add_parser("confirm", help="keep what was applied",
-                              description="Keep what was applied last.")
+def add(commands: options.Commands) -> None:
+    cmd = commands.add_parser("confirm", help="keep what apply wrote",
+                              description="Keep what apply wrote last.")
     cmd.set_defaults(run=confirm)
     cmd = commands.add_parser(
-        "status", help="tell what is applied, and what drifted",
-        description="Every change that is not over, and whether it is still "
-        "there.")
-    cmd.add_argument("--all", action="store_true", help="those that are over, too")
-    cmd.add_argument("--json", action="store_true", help="JSON to stdout")
+        "status", help="show what is applied, and what drifted",
+        description="Show each change that has not ended, and whether its values "
+        "are still in force.")
+    cmd.add_argument("--all", action="store_true", help="also show changes that ended")
+    options.add_json(cmd)
     cmd.set_defaults(run=status)
     cmd = commands.add_parser(
-        "rollback", help="undo what was applied",
-        description="Undo what waits for confirmation.  A value that someone "
-        "else changed since is left alone.")
+        "rollback", help="undo what apply wrote",
+        description="Undo the change that waits for confirmation.  A value that "
+        "another writer changed since is left alone.")
     cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
-                     metavar="NUMBER", help="only this change, confirmed or not")
+                     metavar="NUMBER", help="undo only this change, confirmed or not")
     cmd.add_argument("--all", action="store_true",
-                     help="the confirmed ones, too, newest first")
+                     help="also undo confirmed changes, newest first")
     cmd.set_defaults(run=rollback)
     cmd = commands.add_parser(
-        "export", help="print what is confirmed as a file that survives reboots",
+        "export", help="print confirmed settings as a file that survives reboots",
         description="Print confirmed settings as a file to install.")
     cmd.add_argument("--format", choices=sorted(export.FORMATS),
                      default="sysctl.d", help="default sysctl.d")
     cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
-                     metavar="NUMBER", help="only this change")
+                     metavar="NUMBER", help="print only this change")
     cmd.set_defaults(run=export_file)
-    cmd = commands.add_parser("timer")  # for ourselves: not in the help
+    cmd = commands.add_parser("timer")  # for systemd-run; without help, so not listed
     cmd.add_argument("number", type=int)
     cmd.add_argument("timeout", type=float)
     cmd.set_defaults(run=lambda args: rollback_timer.watch(
@@ -56,21 +56,21 @@ def confirm(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(manager: TransactionManager, t: Transaction) -> str:
-    """One line on the state of a change."""
+def _summary(manager: TransactionManager, t: Transaction) -> str:
+    """The state of a change, in one line."""
     if t.ended:
-        return f"over: {t.ended}"
+        return f"ended: {t.ended}"
     if t.begin["boot"] != manager.boot:
-        return "of an earlier boot: its changes went with that"
+        return "of an earlier boot: the reboot ended it"
     if t.state == "unfinished":
         return "apply did not finish: run msstune rollback"
     if t.confirmed:
         return "confirmed"
     if t.begin.get("trial") and rollback_timer.alive(t.timer):
-        return "a trial of msstune verify, which undoes it"
+        return "a trial of msstune verify, which will undo it"
     left = t.begin["deadline"] - boottime()
     if not rollback_timer.alive(t.timer):
-        return ("waits for confirmation, and its timer is gone: run msstune "
+        return ("waits for confirmation, but its timer is gone: run msstune "
                 "confirm or msstune rollback")
     return f"waits for confirmation, {max(0, left):.0f} s left"
 
@@ -84,7 +84,7 @@ def status(args: argparse.Namespace) -> int:
         live = not t.ended and t.begin["boot"] == manager.boot
         rows.append({
             "number": t.number, "time": t.begin["time"], "state": t.state,
-            "told": _told(manager, t),
+            "told": _summary(manager, t),
             "settings": [asdict(e) | ({"now": manager.drift(e)} if live else {})
                          for e in t.entries]})
     drifted = [s for row in rows for s in row["settings"]

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""msstune plan: settings that answer the diagnoses; writes none of them."""
+"""msstune plan: propose settings that answer the diagnoses; write none."""
 from __future__ import annotations
 
 import argparse
 import json
 import textwrap
 
-from . import cmd_diagnose, diagnose, plan, plan_host, units
+from . import cmd_diagnose, diagnose, options, plan, plan_host, units
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
         "plan", help="propose settings, with reasons",
-        description="Diagnose, and propose settings that answer it, each with "
-        "reason, figure, source and risk.  Changes nothing: msstune apply "
-        "takes the output of --json.")
-    cmd_diagnose.options(cmd)
+        description="Diagnose, and propose settings with reason, calculation, "
+        "source and risk.  Changes nothing; msstune apply takes the output of "
+        "--json.")
+    options.add_facts(cmd)
     cmd.add_argument("--rate", type=units.rate, default=0.0, metavar="RATE",
-                     help="what a connection shall reach, bit/s: 10G")
+                     help="bit/s a connection should reach: 10G")
     cmd.add_argument("--goal", choices=plan_host.GOALS, default="",
-                     help="settings for this kind of traffic, too")
+                     help="add settings for this kind of traffic")
     cmd.set_defaults(run=run)
 
 

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""msstune recovery: time to recover from one lost segment."""
+"""msstune recovery: calculate the time to recover from one lost segment."""
 from __future__ import annotations
 
 import argparse
 import json
 from dataclasses import asdict
 
-from . import recovery, units
+from . import options, recovery, units
 from .errors import UsageError
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
-        "recovery", help="tell how long recovery from one loss takes",
-        description="Time from one lost segment until the path is full again, "
-        "for a window that just filled it.")
+        "recovery", help="calculate how long recovery from one loss takes",
+        description="Calculate the time from one lost segment until the path is "
+        "full again, for a window that just filled it.")
     cmd.add_argument("--rate", type=units.rate, metavar="RATE",
-                     help="of the path, bit/s: 10G, 622mbit")
+                     help="rate of the path, bit/s: 10G, 622mbit")
     cmd.add_argument("--rtt", type=units.seconds, metavar="TIME",
-                     help="round trip: 120ms, 50us")
+                     help="round-trip time: 120ms, 50us")
     cmd.add_argument("--mss", type=units.whole(1, 65535), metavar="BYTES",
-                     help="payload of a segment")
+                     help="payload bytes of a segment")
     cmd.add_argument("--cc", choices=sorted(recovery.ALGORITHMS),
                      help="only this congestion control (default: all)")
     cmd.add_argument("--table", action="store_true",
                      help="the five paths of the paper's table 1")
-    cmd.add_argument("--json", action="store_true", help="JSON to stdout")
+    options.add_json(cmd)
     cmd.set_defaults(run=run)
 
 
@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     given = [args.rate, args.rtt, args.mss]
     if args.table:
         if any(given):
-            raise UsageError("--table has its own --rate, --rtt and --mss")
+            raise UsageError("--table has its own paths: give no --rate, --rtt or "
+                             "--mss")
         paths = [row[:4] for row in recovery.TABLE_1]
     elif all(given):
         paths = [("", *given)]

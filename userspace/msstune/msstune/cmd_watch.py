@@ -10,23 +10,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import collect, diagnose, units
+from . import collect, diagnose, options, units
 from .errors import NotSupported, TuneError
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
         "watch", help="export metrics for Prometheus",
-        description="Diagnose again and again, and serve the figures as metrics "
-        "over HTTP.  Changes nothing.")
+        description="Diagnose in rounds, and serve the results as metrics over "
+        "HTTP.  Changes nothing.")
     cmd.add_argument("--interval", type=units.seconds, default=10.0,
-                     metavar="TIME", help="of a round, default 10s")
+                     metavar="TIME", help="length of a round, default 10s")
     cmd.add_argument("--profile", type=Path, metavar="FILE",
-                     help="a pathprof profile; read again each round")
+                     help="a pathprof profile, read anew in each round")
     cmd.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS",
-                     help="default 127.0.0.1")
+                     help="address to listen on, default 127.0.0.1")
     cmd.add_argument("--port", type=units.whole(1, 65535), default=9725,
-                     metavar="N", help="default 9725")
+                     metavar="N", help="TCP port, default 9725")
     cmd.set_defaults(run=run)
 
 
@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import prometheus_client
         from prometheus_client import CollectorRegistry
+
         from . import openmetrics
     except ImportError as error:
         raise NotSupported("watch needs python3-prometheus-client; install it"
@@ -43,14 +44,14 @@ def run(args: argparse.Namespace) -> int:
     latest: list[Any] = []
 
     class Collector:
-        """What the last round found; nothing before its end."""
+        """The metrics of the last complete round."""
 
         def collect(self) -> Iterable[Any]:
             with lock:
                 return list(latest)
 
     registry = CollectorRegistry()
-    registry.register(Collector())  # type: ignore[arg-type]
+    registry.register(Collector())
     try:
         prometheus_client.start_http_server(args.port, args.listen, registry)
     except OSError as error:
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             with lock:
                 latest[:] = found
         except (TuneError, OSError) as error:
-            # One bad round is no reason to leave the fleet blind.
+            # Keep serving: the next round may succeed.
             print(f"msstune: {error}", file=sys.stderr, flush=True)
             time.sleep(args.interval)
         except KeyboardInterrupt:

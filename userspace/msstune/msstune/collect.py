@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One snapshot of everything a diagnosis rests on: the facts.
+"""Collects the facts: everything that a diagnosis is based on.  Reads only.
 
-Reads only.  Counters are differences over the interval; states are those at its
-end.  Every part that cannot be read is left out, and named in "missing".
+Counters are differences over the interval, states are those at its end.  A part
+that cannot be read is left out and named in "missing".
 """
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ SYSCTLS = (
     "net.core.rps_sock_flow_entries", "net.mssfrac.tx_frac",
     "net.mssfrac.rx_frac", "net.mssfrac.seg_max", "net.mssfrac.tx_steady",
     "net.mssfrac.rx_mss_est", "net.mssfrac.ab_percent")
-#: Seconds between looks for short connections, and how many fit between two others.
+#: Seconds between dumps that catch short connections, and the largest number of
+#: them between two regular dumps.
 SHORT = 0.5
 BETWEEN = 3
-OWNED = 50  # busiest connections whose processes are looked up
+OWNED = 50  # number of busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
            "flow_limit": 10, "backlog": 11}
-#: Fields that grow: the difference is kept beside as d_NAME.
+#: Counters; the difference is added as d_NAME.
 GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
            "segs_out", "segs_in", "data_segs_in", "data_segs_out",
            "total_retrans", "busy_time", "rwnd_limited", "sndbuf_limited",
            "delivered", "delivered_ce", "dsack_dups", "reord_seen",
            "rcv_ooopack", "drops")
-#: Fields whose range over the interval matters: low_NAME, high_NAME.
+#: Fields whose range over the interval matters; added as low_NAME and high_NAME.
 RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
           "notsent_bytes", "wmem_queued")
 
 
 def snmp(net: Path) -> dict[str, int]:
-    """/proc/net/snmp and netstat: Group.Name."""
+    """/proc/net/snmp and netstat, by Group.Name."""
     found = {}
     for name in ("snmp", "netstat"):
         lines = (net / name).read_text("ascii").splitlines()
@@ -60,7 +61,7 @@ def snmp(net: Path) -> dict[str, int]:
 
 
 def softnet(net: Path) -> list[dict[str, int]]:
-    rows = []
+    rows: list[dict[str, int]] = []
     for line in (net / "softnet_stat").read_text("ascii").splitlines():
         words = [int(word, 16) for word in line.split()]
         row = {name: words[at] for name, at in SOFTNET.items()
@@ -79,7 +80,7 @@ def cpus(stat: Path = Path("/proc/stat")) -> dict[str, dict[str, int]]:
 
 
 def sockstat(net: Path) -> dict[str, int]:
-    """TCP's line of sockstat: inuse, orphan, tw, alloc, mem (pages)."""
+    """The TCP line of sockstat: inuse, orphan, tw, alloc, mem (pages)."""
     for line in (net / "sockstat").read_text("ascii").splitlines():
         if line.startswith("TCP:"):
             words = line.split()[1:]
@@ -88,7 +89,7 @@ def sockstat(net: Path) -> dict[str, int]:
 
 
 def pressure(net: Path) -> bool:
-    """Is TCP short of memory now?  The column press of protocols."""
+    """Whether TCP is under memory pressure now: the column press of protocols."""
     lines = (net / "protocols").read_text("ascii").splitlines()
     at = lines[0].split().index("press")
     return any(words[0] == "TCP" and words[at] == "yes"
@@ -115,7 +116,7 @@ def sysctls() -> dict[str, str]:
 
 
 def profile(path: Path) -> list[dict[str, Any]]:
-    """The dearest paths of a pathprof profile file."""
+    """The most expensive paths of a pathprof profile."""
     try:
         document = json.loads(path.read_text("utf-8"))
         if document["format"] != "pathprof-profile":
@@ -125,7 +126,7 @@ def profile(path: Path) -> list[dict[str, Any]]:
         rows = [{"direction": p["direction"], "flags": p["flags"],
                  "packets": p["packets"], "share": p["work_ns"] / total,
                  "ns_per_packet": p["work_ns"] / max(1, p["packets"]),
-                 "dearest": names[max(zip(p["stage_ns"], p["stages"]))[1]]}
+                 "stage": names[max(zip(p["stage_ns"], p["stages"]))[1]]}
                 for p in document["paths"]]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
@@ -135,14 +136,14 @@ def profile(path: Path) -> list[dict[str, Any]]:
 
 
 def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
-    """Processes that hold these sockets, and the CPU they ran on last."""
+    """The processes that hold these sockets, and the CPU on which each ran last."""
     found: dict[int, dict[str, Any]] = {}
-    wanted = {f"socket:[{inode}]": inode for inode in inodes if inode}
+    links = {f"socket:[{inode}]": inode for inode in inodes if inode}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            held = [wanted[link] for link in map(os.readlink, (
+            held = [links[link] for link in map(os.readlink, (
                 entry.path for entry in os.scandir(folder / "fd")))
-                if link in wanted]
+                if link in links]
             if held:
                 stat = (folder / "stat").read_text("ascii", errors="replace")
                 comm, _, rest = stat.rpartition(")")
@@ -150,12 +151,12 @@ def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
                          "comm": comm.partition("(")[2]}
                 found.update(dict.fromkeys(held, owner))
         except OSError:
-            continue  # it ended, or is another user's
+            continue  # it ended, or belongs to another user
     return found
 
 
 def _difference(old: Any, new: Any) -> Any:
-    """Of numbers, in whatever holds them."""
+    """New less old, for numbers in nested dicts."""
     if isinstance(new, dict):
         return {key: _difference(old.get(key, 0) if isinstance(old, dict) else 0,
                                  value) for key, value in new.items()}
@@ -164,31 +165,33 @@ def _difference(old: Any, new: Any) -> Any:
 
 def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
           every: int = 1) -> list[dict[str, Any]]:
-    """Connections that moved between the first look at each and the last.  Only one
-    look in @every counts, but for connections of which these do not see enough: what
-    a rule makes of a range depends on how often one looks."""
+    """Connections that moved data between their first and last dump.
+
+    Of a connection that at least two regular dumps contain, only these count (one
+    dump in @every): the range of a field depends on how often it is read.
+    """
     seen: dict[bytes, list[int]] = {}
     for at, look in enumerate(looks):
         for cookie in look:
             seen.setdefault(cookie, []).append(at)
     found = []
-    for cookie, at in seen.items():
-        few = [n for n in at if n % every == 0]
-        at = few if len(few) > 1 else at
-        start, end = looks[at[0]][cookie], looks[at[-1]][cookie]
+    for cookie, dumps in seen.items():
+        regular = [n for n in dumps if n % every == 0]
+        used = regular if len(regular) > 1 else dumps
+        start, end = looks[used[0]][cookie], looks[used[-1]][cookie]
         if start is end:
-            continue  # too short to say anything
+            continue  # seen once only: no difference
         busy = sockdiag.counts(start) != sockdiag.counts(end)
-        # Data that waits and does not move is a matter, too.
+        # Data that waits and does not move is a symptom, too.
         if not busy and not any(end.head[56:64]):
             continue
         begun, flow = sockdiag.unpack(start), sockdiag.unpack(end)
-        flow["seconds"] = times[at[-1]] - times[at[0]]
+        flow["seconds"] = times[used[-1]] - times[used[0]]
         for key in GROWING:
             if key in flow:
                 flow[f"d_{key}"] = flow[key] - begun.get(key, 0)
         between = [begun, flow] + [sockdiag.unpack(looks[n][cookie])
-                                   for n in at[1:-1]]
+                                   for n in used[1:-1]]
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
@@ -198,7 +201,7 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
 
 def collect(interval: float, looks: int = 4,
             profile_file: Path | None = None) -> Facts:
-    """Watch for @interval seconds."""
+    """Collect facts for @interval seconds, with @looks regular dumps."""
     net = Path("/proc/thread-self/net")
     missing: list[str] = []
 
@@ -222,7 +225,7 @@ def collect(interval: float, looks: int = 4,
     times = [start]
     every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
     if start - begun > throughput.SHARE * SHORT:
-        every = 1  # of so many connections, time and memory are too dear
+        every = 1  # a dump of so many connections costs too much time and memory
     steps = every * (looks - 1)
     for step in range(1, steps + 1):
         time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs that write the same settings, and who wins."""
+"""Running programs that write the same settings, and which writer wins."""
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .settings import Setting
+from .setting import Setting
 
 
 @dataclass(frozen=True)
 class Rival:
-    """@kinds, @keys: what it writes; empty keys: every key of those kinds.
+    """@kinds, @keys: the settings it writes; without keys, all of these kinds.
     @blocks: it would change the value again within seconds."""
 
     comm: str
@@ -28,27 +28,27 @@ RIVALS = (
            "net.core.netdev_budget_usecs", "net.core.flow_limit",
            "net.ipv4.tcp_congestion_control", "net.ipv4.neigh",
            "net.ipv4.tcp_max_orphans", "net.ipv4.ipfrag"),
-          True, "bpftune adjusts it all the time, and gives it up when someone "
-          "else writes it: stop bpftune, or leave this to it"),
+          True, "bpftune adjusts it all the time, and stops when another writer "
+          "changes it: stop bpftune, or leave the setting to it"),
     Rival("tuned", ("sysctl", "ring", "coalesce", "offload", "pause",
                     "txqueuelen"), (), False,
-          "tuned writes its profile at its start and at each switch: put a "
-          "setting to keep into a profile of its own"),
+          "tuned writes its profile when it starts and when the profile "
+          "changes: to keep a setting, put it into a tuned profile"),
     Rival("NetworkManager", ("mtu", "ring", "coalesce", "offload", "pause",
                              "qdisc", "route", "txqueuelen"), (), False,
-          "NetworkManager sets what a connection's profile names whenever the "
-          "connection comes up: put it there to keep it"),
+          "NetworkManager applies the connection's profile whenever the "
+          "connection comes up: to keep the setting, put it there"),
     Rival("systemd-network", ("mtu", "qdisc", "route", "txqueuelen"), (), False,
-          "systemd-networkd sets what its .network files name whenever the "
-          "link comes up: put it there to keep it"),
+          "systemd-networkd applies its .network files whenever the link "
+          "comes up: to keep the setting, put it there"),
     Rival("irqbalance", ("irq",), (), True,
-          "irqbalance moves interrupts every 10 s: ban this one there "
-          "(--banirq), or stop it"),
+          "irqbalance moves interrupts every 10 s: ban this one "
+          "(--banirq), or stop irqbalance"),
 )
 
 
 def running(proc: Path = Path("/proc")) -> set[str]:
-    """Names of all processes, as the kernel has them."""
+    """The kernel's names of all processes."""
     names = set()
     for path in proc.glob("[0-9]*/comm"):
         try:
@@ -60,7 +60,7 @@ def running(proc: Path = Path("/proc")) -> set[str]:
 
 def find(settings: Iterable[Setting],
          names: set[str]) -> list[tuple[Rival, list[str]]]:
-    """Rivals that run, each with those of the settings it writes, too."""
+    """The rivals that run, each with those of @settings that it also writes."""
     found = []
     for rival in RIVALS:
         if rival.comm not in names:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The write-ahead journal: one file of JSON lines for each apply, every line on
-disk before what it announces is done.
+"""The write-ahead journal: one file of JSON lines for each change.  Each line is
+on disk before the step that it announces.
 
-What was announced and not reported done may or may not have happened; the
-manager finds out by looking.  A line cut short announces nothing.
+A step that was announced and not reported as done may or may not have happened;
+the transaction finds out by reading the setting.  An incomplete last line does
+not count.
 """
 from __future__ import annotations
 
@@ -23,20 +24,20 @@ Record = dict[str, Any]
 
 @dataclass
 class Entry:
-    """One setting of an apply."""
+    """One setting of a change."""
 
     name: str
     old: str
     new: str
     identity: str = ""
     reason: str = ""
-    got: str | None = None      # what the kernel made of it; None: not told
+    got: str | None = None      # value in force after the write; None: unknown
     undone: str | None = None   # restored, unchanged, drifted, gone, failed
 
 
 @dataclass
 class Transaction:
-    """One apply, as its journal tells it."""
+    """One change, as stored in its journal."""
 
     number: int
     path: Path
@@ -45,7 +46,7 @@ class Transaction:
     timer: Record | None = None
     applied: bool = False
     confirmed: bool = False
-    ended: str = ""             # why it is over: rollback, timer, crash, ...
+    ended: str = ""             # why it ended: rollback, timer, crash, ...
 
     @property
     def state(self) -> str:
@@ -64,8 +65,8 @@ class Journal:
 
     @contextmanager
     def lock(self, wait: bool = True) -> Iterator[None]:
-        """Ends with the process that holds it, however that ends.  @wait: for
-        those that find nothing to do where nothing was ever applied."""
+        """Held until the block or the process ends.  @wait: wait for it, and take
+        none where nothing was ever applied."""
         if wait and not self.folder.exists():
             yield
             return
@@ -74,19 +75,19 @@ class Journal:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError as error:
-                raise TuneError("another msstune is at work here") from error
+                raise TuneError("another msstune is running here") from error
             yield
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*.jsonl"))
 
     def append(self, path: Path, record: Record) -> None:
-        """On disk when this returns."""
+        """Returns when the line is on disk."""
         line = (json.dumps(record) + "\n").encode()
         new = not path.exists()
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # A line that a crash cut short is no line.
+            # Overwrite a line that a crash left incomplete.
             size = os.fstat(fd).st_size
             keep = size
             while keep and os.pread(fd, 1, keep - 1) != b"\n":
@@ -113,7 +114,7 @@ class Journal:
         return Transaction(int(path.stem), path, record)
 
     def load(self) -> list[Transaction]:
-        """All of them, oldest first."""
+        """All changes, oldest first."""
         return [t for t in map(_read, self._files()) if t]
 
 

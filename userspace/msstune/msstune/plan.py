@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From diagnoses to settings: each with its old and new value, reason, figure,
-source and risk.  Pure.
+"""Turns diagnoses into proposed settings, each with old and new value, reason,
+calculation, source and risk.  Pure.
 
-A proposal answers a diagnosis, or a goal the user named; without either nothing
-is proposed.  What cannot be set from here (the peer, the application, the slot)
-is advice: a proposal without a new value.
+A proposal answers a diagnosis or a goal that the user named; without either,
+nothing is proposed.  A proposal without a new value is advice: no setting of this
+host can carry it out, only the peer, the application or the hardware.
 """
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ RMEM_START, WMEM_START = 131072, 16384
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user wants: a rate to reach, and for what kind of traffic."""
+    """What the user asks for: a rate to reach, and a kind of traffic."""
 
-    rate: float = 0.0           # bit/s; 0: not said
+    rate: float = 0.0           # bit/s; 0: not given
     goal: str = ""              # throughput, latency, capture
 
 
 def propose(facts: Facts, diagnoses: list[Diagnosis],
             wish: Wish) -> list[Proposal]:
-    """The weightiest first; each setting once."""
+    """Proposals in the order of the diagnoses; each setting once."""
     found: dict[str, Proposal] = {}
     for diagnosis in diagnoses:
         if not diagnosis.wrong or diagnosis.weight < 5:
@@ -48,12 +48,19 @@ def propose(facts: Facts, diagnoses: list[Diagnosis],
 Answer = Callable[[Diagnosis, Facts, Wish], Iterator[Proposal]]
 
 
-def _nothing(*_: Any) -> Iterator[Proposal]:
+def _nothing(_d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     return iter(())
 
 
+def _without_wish(
+        answer: Callable[[Diagnosis, Facts], Iterator[Proposal]]) -> Answer:
+    """The same answer whatever the user wishes."""
+    return lambda d, facts, _wish: answer(d, facts)
+
+
 def _bdp(d: Diagnosis, wish: Wish) -> tuple[float, str]:
-    """Bytes in flight to reach the wish, or four times what is there; how."""
+    """Bytes in flight that reach the wish, or four times the present window, and the
+    calculation."""
     figures = d.figures
     rtt = figures.get("min_rtt_us") or figures.get("rcv_rtt_us") or 1
     if wish.rate:
@@ -74,14 +81,14 @@ def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal
         return
     low, middle, high = triple(facts, "net.ipv4.tcp_rmem")
     if size > high:
-        # The second, where a buffer starts, no lower than the kernel's own.
+        # The second value, where a buffer starts: at least the kernel's default.
         yield Proposal("sysctl:net.ipv4.tcp_rmem", f"{low} {middle} {high}",
                        f"{low} {max(middle, RMEM_START)} {size}",
                        "the window is the limit, and autotuning stops at the third "
-                       "value; half of a buffer is window", how + note,
+                       "value; about half of a buffer is window", how + note,
                        f"{S0}, section 3.3.1; {IP_SYSCTL}",
-                       "memory: a connection may take that much; programs that listen "
-                       "already begin with the old second value until started again")
+                       "memory: a connection may use that much; programs that already "
+                       "listen keep the old second value until restarted")
     if facts["sysctl"].get("net.ipv4.tcp_moderate_rcvbuf") == "0":
         yield Proposal("sysctl:net.ipv4.tcp_moderate_rcvbuf", "0", "1",
                        "buffers cannot grow while autotuning is off", d.why,
@@ -98,8 +105,8 @@ def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     size, note = buffer_for(need, facts)
     if 0 < now < size // 2:
         yield Proposal("sysctl:net.core.rmem_max", str(now), str(size // 2),
-                       "SO_RCVBUF is clamped to rmem_max without a word, and "
-                       "doubled then", how + note,
+                       "SO_RCVBUF is silently clamped to rmem_max, then "
+                       "doubled", how + note,
                        "docs.kernel.org/admin-guide/sysctl/net",
                        "memory, for programs that ask for it")
 
@@ -111,10 +118,10 @@ def _send_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     if size > high:
         yield Proposal("sysctl:net.ipv4.tcp_wmem", f"{low} {middle} {high}",
                        f"{low} {max(middle, WMEM_START)} {size}",
-                       "what is not acknowledged has to be kept, and the buffer "
-                       "was full", how + note,
+                       "unacknowledged data stays in the send buffer, which was "
+                       "full", how + note,
                        f"{S0}, section 4.1; {IP_SYSCTL}",
-                       "memory: a connection may take that much")
+                       "memory: a connection may use that much")
     else:
         yield Proposal("", "", "", f"in the program of {d.subject}: leave SO_SNDBUF "
                        "alone; tcp_wmem would allow more", how, "tcp(7)", "none")
@@ -134,7 +141,7 @@ def _scaling(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
 
 def _mssfrac(d: Diagnosis, facts: Facts, mss: int,
              window: int) -> Iterator[Proposal]:
-    """For a window of few segments: size them so that they fill it."""
+    """For a window of few segments: size segments so that they fill the window."""
     now = facts["sysctl"].get("net.mssfrac.tx_frac")
     if not mss or window // mss > 32:
         return
@@ -145,9 +152,9 @@ def _mssfrac(d: Diagnosis, facts: Facts, mss: int,
                            f"{S0}, section 3.5.1; mssfrac(4)", "see mssfrac(4)")
     elif now == "0":
         yield Proposal("sysctl:net.mssfrac.tx_frac", "0", "64",
-                       "whole segments leave a part of the window unused", d.why,
+                       "full-sized segments leave a part of the window unused", d.why,
                        f"{S0}, section 3.5.1; mssfrac(4)",
-                       "more and smaller packets; given up where it delivers less")
+                       "more and smaller packets; reverted where it delivers less")
 
 
 def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
@@ -159,8 +166,9 @@ def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
 def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     if "max_pacing_rate" in d.figures:
         yield Proposal("", "", "", "in the program: SO_MAX_PACING_RATE is the limit; "
-                       "someone wanted it so", d.why, "socket(7)",
-                       "a burst where pacing was needed")
+                       "it "
+                       "was set on purpose", d.why, "socket(7)",
+                       "bursts, where pacing was needed")
         return
     for name, device in facts["devices"].items():
         for qdisc in device["qdiscs"]:
@@ -172,14 +180,15 @@ def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
                 yield Proposal(f"qdisc:{name}{place}",
                                set_qdisc.spelled("fq", options),
                                set_qdisc.spelled("fq", free),
-                               "its maxrate is the limit; someone wanted it so: ask",
-                               d.why, "tc-fq(8)", "a burst where pacing was needed")
+                               "its maxrate is the limit; it was set on purpose: ask "
+                               "first",
+                               d.why, "tc-fq(8)", "bursts, where pacing was needed")
 
 
 def _sack(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     if facts["sysctl"].get("net.ipv4.tcp_sack") == "0":
         yield Proposal("sysctl:net.ipv4.tcp_sack", "0", "1",
-                       "several losses of a window are repaired in one round trip",
+                       "several losses of one window are repaired in one round trip",
                        d.why, f"RFC 2018, RFC 8985; {IP_SYSCTL}",
                        "low; new connections only")
     else:
@@ -192,10 +201,10 @@ def _loss(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     usable = facts.get("congestion_controls", "").split()
     if now != "bbr" and "bbr" in usable:
         yield Proposal("sysctl:net.ipv4.tcp_congestion_control", now, "bbr",
-                       "losses that are not congestion halve cubic and reno; bbr's "
-                       "model does not follow single losses", d.why,
+                       "cubic and reno reduce their window after losses that are not "
+                       "congestion; bbr's model ignores single losses", d.why,
                        "draft-ietf-ccwg-bbr; Linux tcp_bbr.c",
-                       "takes more than its share beside cubic")
+                       "takes more than a fair share beside cubic")
     yield Proposal("", "", "", "find where packets are lost: link counters "
                    "(ethtool -S, -m), cable, optics", d.why,
                    "CESNET report 10/2003, sections 3 and 4", "none")
@@ -205,11 +214,11 @@ def _mtu(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     now = facts["sysctl"].get("net.ipv4.tcp_mtu_probing")
     if now == "0":
         yield Proposal("sysctl:net.ipv4.tcp_mtu_probing", "0", "1",
-                       "packets of the device's MTU do not arrive, and nobody says "
-                       "so: probe for a size that does", d.why,
+                       "packets of the device's MTU are lost without an ICMP error: "
+                       "probe for a size that arrives", d.why,
                        f"RFC 4821; {IP_SYSCTL}", "low")
-    yield Proposal("", "", "", "make the MTU of both ends and all between them "
-                   "the same", d.why, "SDSC/GIAC tuning report 2008", "none")
+    yield Proposal("", "", "", "use the same MTU at both ends and at every hop "
+                   "between them", d.why, "SDSC/GIAC tuning report 2008", "none")
 
 
 def _reader(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
@@ -226,7 +235,7 @@ _ANSWERS: dict[str, Answer] = {
     "mss-granularity": _granularity, "pacing": _pacing, "sack-off": _sack,
     "loss": _loss, "mtu": _mtu, "application-receive": _reader,
     "peer-application": _reader,
-    **{limit: (lambda d, facts, wish, answer=answer: answer(d, facts))
+    **{limit: _without_wish(answer)
        for limit, answer in plan_host.ANSWERS.items()},
 }
 

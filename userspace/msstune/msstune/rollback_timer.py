@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The timer that undoes what nobody confirms, outside the process that applies.
+"""The timer that undoes a change nobody confirms, in a process of its own.
 
-A process of its own session: it outlives apply, its terminal and its login.  It
-holds the other end of a pipe, so it knows at once when apply was killed half
-way.  Where systemd runs, a transient timer stands behind it, for a service
-manager that ends all processes of a login.
+It has its own session, so it outlives apply, the terminal and the login.  It
+holds the other end of a pipe, so it notices at once when apply is killed half
+way.  Where systemd runs, a transient systemd timer backs it up, because a
+service manager may end all processes of a login.
 """
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import select
 import signal
 import sys
 import syslog
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from . import system
 from .errors import TuneError
@@ -25,27 +26,36 @@ SYSTEMD = Path("/run/systemd/system")
 _PACKAGES = str(Path(__file__).resolve().parent.parent)
 
 
+class Undoer(Protocol):
+    """What the timer needs of the TransactionManager."""
+
+    say: Callable[[str], None]
+
+    def expire(self, number: int, why: str) -> bool:
+        """Undo change @number unless it was confirmed or has ended."""
+
+
 def _msstune(state: Path, root: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "msstune", "--state", str(state),
             "--root", str(root), *words]
 
 
 @contextmanager
-def armed(state: Path, root: Path, number: int,
+def armed(undoer: Callable[[], Undoer], state: Path, root: Path, number: int,
           timeout: float) -> Iterator[dict[str, Any]]:
-    """Start the timer, wait until it runs; the block's end lets go of the pipe.
-    Yields what finds it again."""
-    # One pipe carries our life to it, the other its readiness to us.
+    """Start the timer and wait until it runs.  Yields what identifies it later.
+    The end of the block closes the pipe.  @undoer: makes one for the timer."""
+    # One pipe shows the timer that we live, the other shows us that it is ready.
     (its_in, life), (ready, its_out) = os.pipe(), os.pipe()
-    # Forked, not started: all it needs is in memory already.
+    # A fork has all its code in memory: it does not depend on the disk later.
     pid = os.fork()
     if pid == 0:
-        _become(its_in, its_out, state, root, number, timeout)
+        _become(undoer, its_in, its_out, number, timeout)
     os.close(its_in)
     os.close(its_out)
     try:
         if os.read(ready, 100) != b"armed\n":
-            raise TuneError("the timer does not start; nothing was changed")
+            raise TuneError("the rollback timer did not start; nothing was changed")
         unit = _systemd(state, root, number, timeout)
         yield {"pid": pid, "start": system.start_time(pid), "unit": unit}
         with suppress(BrokenPipeError):
@@ -55,10 +65,9 @@ def armed(state: Path, root: Path, number: int,
         os.close(life)
 
 
-def _become(its_in: int, its_out: int, state: Path, root: Path, number: int,
+def _become(undoer: Callable[[], Undoer], its_in: int, its_out: int, number: int,
             timeout: float) -> NoReturn:
-    """The timer's process: a session, a folder and open files of its own."""
-    from .transaction import TransactionManager  # which needs us, too
+    """The timer's process: its own session, folder and open files."""
     try:
         os.setsid()
         os.chdir("/")
@@ -66,15 +75,15 @@ def _become(its_in: int, its_out: int, state: Path, root: Path, number: int,
         null = os.open(os.devnull, os.O_RDWR)
         for fd, place in ((its_in, 0), (its_out, 1), (null, 2)):
             os.dup2(fd, place)
-        # The journal's lock among them, which is the maker's.
+        # Among them is the journal's lock, which belongs to the parent.
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        watch(TransactionManager(state, root), number, timeout)
+        watch(undoer(), number, timeout)
     finally:
         os._exit(0)
 
 
 def in_first_namespace() -> bool:
-    """Is our network namespace the service manager's?"""
+    """Whether we and the service manager are in the same network namespace."""
     try:
         return os.path.samefile("/proc/1/ns/net", "/proc/self/ns/net")
     except OSError:
@@ -82,7 +91,7 @@ def in_first_namespace() -> bool:
 
 
 def _systemd(state: Path, root: Path, number: int, timeout: float) -> str:
-    """The name of a transient timer; empty where there can be none."""
+    """Start a transient timer.  Returns its name; empty where it is impossible."""
     if not SYSTEMD.is_dir() or not in_first_namespace():
         return ""
     unit = f"msstune-{os.getpid()}-{number}"
@@ -97,14 +106,14 @@ def _systemd(state: Path, root: Path, number: int, timeout: float) -> str:
 
 
 def disarm(timer: dict[str, Any] | None) -> None:
-    """End the timer of a change that is decided.  It would find nothing to do,
-    too; a process of another start time is not it."""
+    """End the timer of a change that is confirmed or undone.  A process with
+    another start time is a different one that got the same PID."""
     if not timer:
         return
     if system.start_time(timer["pid"]) == timer["start"] != 0:
         with suppress(ProcessLookupError, PermissionError, ChildProcessError):
             os.kill(timer["pid"], signal.SIGTERM)
-            os.waitpid(timer["pid"], 0)  # where it is our own child
+            os.waitpid(timer["pid"], 0)  # fails unless it is our child
     if timer.get("unit"):
         with suppress(TuneError):
             system.run("systemctl", "stop", f"{timer['unit']}.timer")
@@ -114,8 +123,8 @@ def alive(timer: dict[str, Any] | None) -> bool:
     return bool(timer and system.start_time(timer["pid"]) == timer["start"])
 
 
-def watch(manager: Any, number: int, timeout: float) -> int:
-    """The timer's own life."""
+def watch(manager: Undoer, number: int, timeout: float) -> int:
+    """Wait for @timeout s or the death of apply, then undo.  0: undo now."""
     for signal_number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(signal_number, signal.SIG_IGN)
     told: list[str] = []
@@ -138,12 +147,12 @@ def watch(manager: Any, number: int, timeout: float) -> int:
 
 
 def _now() -> float:
-    import time
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _wait(deadline: float) -> str:
-    """Until apply is through (its word), was killed (none), or the time is up."""
+    """Wait until apply succeeds (it writes a word), dies (end of file), or the time
+    is up."""
     if not select.select([0], [], [], max(0.0, deadline - _now()))[0]:
         return "late"
     word = os.read(0, 100)
@@ -151,6 +160,6 @@ def _wait(deadline: float) -> str:
 
 
 def _sleep(deadline: float) -> None:
-    # poll() counts no time asleep: look again after at most a minute.
+    # select() does not count time in suspend: check at least once a minute.
     while (left := deadline - _now()) > 0:
         select.select([], [], [], min(left, 60.0))

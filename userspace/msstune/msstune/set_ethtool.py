@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rings, coalescing, offloads and pause frames, by the ethtool ioctl.
 
-Its structures are fixed for good; ethtool's text is not, and pyroute2 of
-Debian 12 cannot set rings.
+The structures of the ioctl never change, but the output of ethtool(8) does, and
+pyroute2 of Debian 12 cannot set rings.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ IFNAMSIZ = 16
 
 
 def _call(device: str, words: list[int]) -> list[int]:
-    """One ethtool command: its structure, of 32-bit words."""
+    """Run one ethtool command on its structure of 32-bit words."""
     if len(device.encode()) >= IFNAMSIZ:
-        raise UsageError(f"{device}: longer than a device's name can be")
+        raise UsageError(f"{device}: too long for the name of a device")
     buffer = array.array("I", words)
     request = struct.pack("16sP", device.encode(), buffer.buffer_info()[0])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -32,13 +32,13 @@ def _call(device: str, words: list[int]) -> list[int]:
 
 
 class _Words(DeviceSetting):
-    """Fields of one structure that a pair of commands gets and sets."""
+    """Fields of one structure, read and written by a pair of commands."""
 
     get: ClassVar[int]
     set: ClassVar[int]
-    size: ClassVar[int]               # words with the command
+    size: ClassVar[int]               # in words, including the command
     fields: ClassVar[dict[str, int]]  # name: index of the word
-    switch: ClassVar[bool] = False    # on and off instead of numbers
+    switch: ClassVar[bool] = False    # values are on and off, not numbers
 
     def __init__(self, target: str, root: Path) -> None:
         super().__init__(target, root)
@@ -52,7 +52,7 @@ class _Words(DeviceSetting):
         try:
             return _call(self.device, [self.get] + [0] * (self.size - 1))
         except OSError as error:
-            raise NotSupported(f"{self.name}: {self.device} cannot tell: "
+            raise NotSupported(f"{self.name}: {self.device} does not report it: "
                                f"{error.strerror}") from error
 
     def read(self) -> str:
@@ -75,7 +75,7 @@ class _Words(DeviceSetting):
     def check(self, value: str) -> None:
         if self._is_switch():
             if value not in ("on", "off"):
-                raise UsageError(f"{self.name}={value}: on or off")
+                raise UsageError(f"{self.name}={value}: must be on or off")
         elif not value.isdecimal() or int(value) >= 2**31:
             raise UsageError(f"{self.name}={value}: not a whole number")
 
@@ -87,7 +87,7 @@ class Ring(_Words):
     rounds = disruptive = True
 
     def maximum(self) -> int:
-        """What the driver allows."""
+        """The largest value the driver allows."""
         return self._words()[{"rx": 1, "tx": 4}[self.field]]
 
     def check(self, value: str) -> None:
@@ -113,7 +113,7 @@ class Pause(_Words):
 
 
 class Offload(_Words):
-    """The switches that have commands of their own: one word each."""
+    """Offloads with their own pair of commands and a structure of one word."""
 
     kind = "offload"
     size = 2
@@ -125,5 +125,5 @@ class Offload(_Words):
 
     def __init__(self, target: str, root: Path) -> None:
         super().__init__(target, root)
-        # One class for six pairs of commands.
+        # Six pairs of commands share this class.
         self.get, self.set = self.commands[self.field]  # type: ignore[misc]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Settings of a network device that ip(8) sets."""
+"""MTU and queue length of a network device, by ip(8)."""
 from __future__ import annotations
 
 import json
@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 from . import system
 from .errors import UsageError
-from .settings import Setting
+from .setting import Setting
 
 
 def show(device: str) -> dict[str, Any]:
-    """What ip says of one device."""
+    """One device as ip(8) prints it."""
     found = json.loads(system.run("ip", "-j", "-d", "link", "show", "dev",
                                   device) or "[]")
     return dict(found[0])
 
 
 class DeviceSetting(Setting):
-    """A setting of the device that the target names, before a colon if any."""
+    """A setting of a device; the target is DEVICE or DEVICE:..."""
 
     @property
     def device(self) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The queue discipline of a device, its root or that of a class, by tc(8).
+"""The queue discipline at the root of a device or in a class, by tc(8).
 
-Only what can be put back is replaced: the kernel's default, and disciplines
-without classes whose every option is known here.
+Only a discipline that can be restored is replaced: the kernel's default, and
+classless ones whose options are all known here.
 """
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .errors import NotSupported, UsageError
 from .set_link import DeviceSetting
 
 DEFAULT = "default"
-#: kind: option as tc prints it in JSON -> suffix that tc reads back.  Times
-#: are microseconds there, rates bytes per second.
+#: kind: option in tc's JSON -> suffix for tc's input.  The JSON has times in
+#: microseconds and rates in bytes per second.
 _OPTIONS = {
     "pfifo": {"limit": ""}, "bfifo": {"limit": ""},
     "fq": {"limit": "", "flow_limit": "", "buckets": "", "orphan_mask": "",
@@ -29,19 +29,19 @@ _OPTIONS = {
                  "interval": "us", "memory_limit": "", "drop_batch": "",
                  "ce_threshold": "us"},
 }
-#: Words without a value: (on, off).  tc prints some with null for on.
+#: Words without a value: (on, off).  tc prints null for some that are on.
 _FLAGS = {"fq": {"pacing": ("pacing", "nopacing"),
                  "horizon_drop": ("horizon_drop", ""),
                  "horizon_cap": ("horizon_cap", "")},
           "fq_codel": {"ecn": ("ecn", "noecn")}}
-#: Not to be given: tc of iproute2 6.15 misses the first of the weights.
+#: Accepted only at their default: tc of iproute2 6.15 skips the first weight.
 _DEFAULTS = {"fq": {"weights": [589824, 196608, 65536]}}
-#: What it means that an option is not printed, where that is not the default.
+#: Words to add if tc prints nothing for an option that is not at its default.
 _ABSENT = {"fq_codel": {"ecn": "noecn"}}
 
 
 def spelled(kind: str, options: dict[str, Any]) -> str:
-    """Words that tc takes and that mean just this."""
+    """Arguments for tc that set exactly these options."""
     words = [kind]
     # iproute2 6.15 prints "priomap " and "weights ".
     options = {key.strip(): value for key, value in options.items()}
@@ -55,8 +55,8 @@ def spelled(kind: str, options: dict[str, Any]) -> str:
             off = value is False or value == 0
             words += filter(None, [_FLAGS[kind][key][off]])
         elif value != _DEFAULTS.get(kind, {}).get(key):
-            raise NotSupported(f"qdisc {kind}: option {key} could not be put "
-                               "back")
+            raise NotSupported(f"qdisc {kind}: option {key} could not be "
+                               "restored")
     return " ".join(words + [word for key, word in _ABSENT.get(kind, {}).items()
                              if key not in options])
 
@@ -79,24 +79,24 @@ class Qdisc(DeviceSetting):
     def read(self) -> str:
         found = json.loads(system.run("tc", "-j", "qdisc", "show", "dev",
                                       self.device, *self.place) or "[]")
-        # A default one has no handle of its own, or is not shown at all.
+        # The default has handle 0:, or is not shown at all.
         if not found or found[0].get("handle", "0:") == "0:":
             if self.place[0] == "parent":
-                raise NotSupported(f"{self.name}: a class's default queue could "
-                                   "not be put back; set it by hand")
+                raise NotSupported(f"{self.name}: the default qdisc of a "
+                                   "class could not be restored; set it by hand")
             return DEFAULT
         kind = found[0]["kind"]
         if kind not in _OPTIONS:
-            raise NotSupported(f"{self.name}: a {kind} is there, which could not "
-                               "be put back; set it by hand")
+            raise NotSupported(f"{self.name}: the present {kind} could not be "
+                               "restored; set it by hand")
         return spelled(kind, found[0].get("options", {}))
 
     def write(self, value: str) -> None:
         if value == DEFAULT:
             system.run("tc", "qdisc", "del", "dev", self.device, *self.place)
         else:
-            # By a handle of its own it is a new one: one of the same kind would
-            # keep the options that @value does not name.
+            # A new handle makes a new qdisc.  With the old handle, one of the same
+            # kind would keep the options that @value does not name.
             taken = {one.get("handle") for one in json.loads(system.run(
                 "tc", "-j", "qdisc", "show", "dev", self.device) or "[]")}
             handle = next(h for h in (f"{n:x}:" for n in range(0x7000, 0x8000))
@@ -107,10 +107,10 @@ class Qdisc(DeviceSetting):
     def check(self, value: str) -> None:
         kind = value.split()[0]
         if kind == DEFAULT and self.place[0] == "parent":
-            raise UsageError(f"{self.name}={value}: only of a root")
+            raise UsageError(f"{self.name}={value}: only at the root")
         if kind != DEFAULT and kind not in _OPTIONS:
-            raise UsageError(f"{self.name}={value}: {DEFAULT}, "
+            raise UsageError(f"{self.name}={value}: only {DEFAULT}, "
                              f"{', '.join(_OPTIONS)} can be set and undone")
 
-    def took(self, wanted: str, got: str) -> bool:
-        return wanted.split()[0] == got.split()[0]
+    def took(self, written: str, got: str) -> bool:
+        return written.split()[0] == got.split()[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where packets are handled: interrupt affinity, and what steers them to CPUs
-(RPS, RFS, XPS) or holds interrupts back, by files of sysfs and procfs."""
+"""Interrupt affinity, packet steering (RPS, RFS, XPS) and deferred interrupts, by
+files of sysfs and procfs."""
 from __future__ import annotations
 
 import re
@@ -9,14 +9,14 @@ from pathlib import Path
 from . import system
 from .errors import NotSupported, UsageError
 from .set_link import DeviceSetting, show
-from .settings import Setting
+from .setting import Setting
 
 _FILES = re.compile(r"gro_flush_timeout|napi_defer_hard_irqs|threaded|"
                     r"rx-\d+/(rps_cpus|rps_flow_cnt)|tx-\d+/xps_cpus")
 
 
 def cpus(text: str) -> set[int]:
-    """Of a list 0-3,8."""
+    """The CPUs of a list such as 0-3,8."""
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         low, _, high = part.partition("-")
@@ -25,8 +25,7 @@ def cpus(text: str) -> set[int]:
 
 
 class Queue(DeviceSetting):
-    """queue:DEV:FILE, FILE as it is called below /sys/class/net/DEV or its
-    queues."""
+    """queue:DEV:FILE, FILE below /sys/class/net/DEV or its folder queues."""
 
     kind = "queue"
 
@@ -43,13 +42,13 @@ class Queue(DeviceSetting):
                      else folder / self.file)
 
     def _checked(self) -> Path:
-        # sysfs shows the namespace it was mounted in.
+        # sysfs shows the network namespace in which it was mounted.
         try:
             index = Path("/sys/class/net", self.device, "ifindex").read_text("ascii")
         except OSError:
             index = ""
         if index.strip() != str(show(self.device)["ifindex"]):
-            raise NotSupported(f"{self.name}: /sys is of another network "
+            raise NotSupported(f"{self.name}: /sys shows another network "
                                "namespace; use ip netns exec")
         return self.path
 
@@ -64,8 +63,8 @@ class Queue(DeviceSetting):
 
     def check(self, value: str) -> None:
         if not re.fullmatch(r"[0-9a-fA-F,]+", value):
-            raise UsageError(f"{self.name}={value}: a number, or a mask of CPUs in "
-                             "hexadecimal")
+            raise UsageError(f"{self.name}={value}: must be a number, or a mask of "
+                             "CPUs in hexadecimal")
 
     def same(self, one: str, other: str) -> bool:
         def number(text: str) -> int:
@@ -75,7 +74,7 @@ class Queue(DeviceSetting):
 
 
 class Irq(Setting):
-    """irq:NUMBER, the CPUs that may take it, as a list."""
+    """irq:NUMBER, the list of CPUs that may handle the interrupt."""
 
     kind = "irq"
 
@@ -86,7 +85,7 @@ class Irq(Setting):
         self.path = Path("/proc/irq", target, "smp_affinity_list")
 
     def identity(self) -> str:
-        """The same number may be another device's after a driver's restart."""
+        """After a driver reloads, the number may belong to another device."""
         for line in Path("/proc/interrupts").read_text("ascii").splitlines():
             if line.split(":")[0].strip() == self.target:
                 return line.split()[-1]
@@ -96,14 +95,15 @@ class Irq(Setting):
         try:
             return self.path.read_text("ascii")
         except OSError as error:
-            raise UsageError(f"{self.name}: there is no such interrupt") from error
+            raise UsageError(f"{self.name}: no such interrupt") from error
 
     def write(self, value: str) -> None:
         system.write_kernel(self.path, value)
 
     def check(self, value: str) -> None:
         if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", value):
-            raise UsageError(f"{self.name}={value}: a list of CPUs, as 0-3,8")
+            raise UsageError(f"{self.name}={value}: must be a list of CPUs such as "
+                             "0-3,8")
 
     def same(self, one: str, other: str) -> bool:
         return cpus(one) == cpus(other)

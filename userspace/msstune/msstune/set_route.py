@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One attribute of one route, by ip(8): the narrowest scope for windows and
-congestion control below a socket."""
+"""One attribute of one route, by ip(8).  Except for socket options, it is the
+narrowest scope for windows and congestion control."""
 from __future__ import annotations
 
 from pathlib import Path
 
 from . import system
 from .errors import TuneError, UsageError
-from .settings import Setting
+from .setting import Setting
 
 NONE = "none"
 ATTRIBUTES = ("initcwnd", "initrwnd", "advmss", "mtu", "cwnd", "window",
               "quickack", "congctl", "rto_min", "hoplimit")
-#: Words that ip prints and does not take.
+#: Words that ip prints but does not accept.
 _STATE = {"linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"}
 
 
@@ -35,8 +35,8 @@ class Route(Setting):
             "ip", self.family, "route", "show", "exact",
             self.prefix).splitlines() if line.strip()]
         if len(lines) != 1:
-            raise TuneError(f"{self.name}: {len(lines)} routes to {self.prefix} "
-                            "where one is wanted")
+            raise TuneError(f"{self.name}: {len(lines)} routes to {self.prefix}, "
+                            "must be one")
         return [w for w in lines[0].split() if w not in _STATE]
 
     def read(self) -> str:
@@ -58,4 +58,5 @@ class Route(Setting):
     def check(self, value: str) -> None:
         words = value.split()
         if (words[0] == "lock") != (len(words) == 2) or words[-1].startswith("-"):
-            raise UsageError(f"{self.name}={value}: VALUE, lock VALUE or {NONE}")
+            raise UsageError(f"{self.name}={value}: must be VALUE, lock VALUE or "
+                             f"{NONE}")

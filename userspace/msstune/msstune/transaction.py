@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Apply, confirm, undo: the order of journal and write that makes a kill at any
-point harmless.
+"""Apply, confirm and undo, in an order of journal and write that makes a kill at
+any point harmless.
 
-For each setting: its old value goes to disk, then it is written, then what the
-kernel made of it goes to disk.  Undo goes backwards and restores a value only
-where what we wrote is still there: another writer's work is left alone, and
-said.
+For each setting: store its old value on disk, write the new one, read it back,
+store the result on disk.  Undo goes backwards.  It restores a value only where
+the value that we wrote is still in force; a value from another writer is left
+alone and reported.
 """
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from pathlib import Path
 from . import rollback_timer, system
 from .errors import TuneError, UsageError
 from .journal import Entry, Journal, Transaction
-from .settings import Setting, named
+from .setting import Setting
+from .settings import named
 
 
 @dataclass(frozen=True)
 class Change:
-    """One setting and its new value, as asked for."""
+    """One setting and the new value requested for it."""
 
     setting: Setting
     new: str
     reason: str = ""
-    expected: str | None = None     # what a plan saw; None: no plan
+    expected: str | None = None     # old value in the plan; None: no plan
 
 
 def boottime() -> float:
-    """Seconds since the boot, time asleep included."""
+    """Seconds since boot, including time in suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class TransactionManager:
-    """All of it, for one network namespace."""
+    """Applies and undoes the changes of one network namespace."""
 
     def __init__(self, state: Path, root: Path = Path("/"),
                  say: Callable[[str], None] = print) -> None:
@@ -45,20 +46,20 @@ class TransactionManager:
         self.boot, self.netns = system.boot_id(), system.netns()
         self.journal = Journal(state, self.netns)
 
-    # --- What is there -----------------------------------------------------
+    # --- State -------------------------------------------------------------
 
     def transactions(self) -> list[Transaction]:
         return self.journal.load()
 
     def pending(self) -> Transaction | None:
-        """The one that is neither confirmed nor over; there is one at most."""
+        """The one change that is neither confirmed nor ended, if any."""
         for transaction in reversed(self.transactions()):
             if transaction.state in ("waiting", "unfinished"):
                 return transaction
         return None
 
     def drift(self, entry: Entry) -> str:
-        """in force, or what is there instead."""
+        """Whether the value is in force, and if not, which one is."""
         try:
             setting = named(entry.name, self.root)
             current = setting.read()
@@ -73,15 +74,15 @@ class TransactionManager:
     # --- Apply -------------------------------------------------------------
 
     def recover(self) -> None:
-        """End what a crash, a reboot or a dead timer left; under the lock."""
+        """End a change left by a crash, a reboot or a dead timer.  Holds the lock."""
         pending = self.pending()
         if not pending:
             return
         if pending.begin["boot"] != self.boot:
-            # The kernel's settings went with that boot; nothing to put back.
+            # The reboot reset the kernel's settings: nothing to restore.
             self._append(pending, "end", why="reboot")
-            self.say(f"{pending.number}: the machine was restarted; its changes "
-                     "went with that")
+            self.say(f"{pending.number}: the machine was rebooted, which ended this "
+                     "change")
         elif pending.state == "unfinished":
             self.say(f"{pending.number}: apply did not finish; undoing it")
             self.undo(pending, "crash")
@@ -90,15 +91,15 @@ class TransactionManager:
             self.undo(pending, "timer")
 
     def apply(self, changes: Sequence[Change], timeout: float) -> Transaction:
-        """Write all of them or none; undone after @timeout s unless confirmed."""
+        """Write all @changes or none; undo after @timeout s unless confirmed."""
         with self._applied(changes, timeout) as transaction:
             return transaction
 
     @contextmanager
     def trial(self, changes: Sequence[Change],
               timeout: float) -> Iterator[Transaction]:
-        """Written for the block and undone at its end; at once if we are killed
-        in it, for the timer's pipe stays open; after @timeout s if we hang."""
+        """Write @changes for the duration of the block.  The timer undoes them at
+        once if we are killed (its pipe closes), after @timeout s if we hang."""
         with self._applied(changes, timeout, trial=True) as transaction:
             try:
                 yield transaction
@@ -119,8 +120,8 @@ class TransactionManager:
                 self.recover()
                 pending = self.pending()
                 if pending:
-                    raise TuneError(f"{pending.number} waits: msstune confirm or "
-                                    "msstune rollback first")
+                    raise TuneError(f"{pending.number} waits: run msstune confirm "
+                                    "or msstune rollback first")
                 entries = self._entries(changes)
                 transaction = self.journal.begin({
                     "boot": self.boot, "netns": self.netns,
@@ -128,6 +129,7 @@ class TransactionManager:
                     "timeout": timeout, "deadline": boottime() + timeout,
                     **more})
                 timer = armed.enter_context(rollback_timer.armed(
+                    lambda: TransactionManager(self.state, self.root),
                     self.state, self.root, transaction.number, timeout))
                 self._append(transaction, "timer", **timer)
                 transaction.timer = timer
@@ -152,8 +154,8 @@ class TransactionManager:
             if (change.expected is not None
                     and not change.setting.same(old, change.expected)):
                 raise TuneError(
-                    f"{change.setting.name}: the plan saw {change.expected}, now "
-                    f"it is {' '.join(old.split())}; plan again")
+                    f"{change.setting.name}: was {change.expected} in the plan and "
+                    f"is {' '.join(old.split())} now; plan again")
             entries.append(Entry(change.setting.name, old, change.new,
                                  change.setting.identity(), change.reason))
         return entries
@@ -169,12 +171,12 @@ class TransactionManager:
             change.setting.write(change.new)
         except OSError as error:
             raise TuneError(f"{entry.name}={change.new}: {error.strerror}; all "
-                            "undone") from error
+                            "settings were undone") from error
         entry.got = change.setting.read()
         self._append(transaction, "done", n=n, got=entry.got)
         if not change.setting.took(change.new, entry.got):
-            raise TuneError(f"{entry.name}: {change.new} was written and "
-                            f"{' '.join(entry.got.split())} is there")
+            raise TuneError(f"{entry.name}: {change.new} was written, but "
+                            f"{' '.join(entry.got.split())} is in force")
 
     def _append(self, transaction: Transaction, op: str, **more: object) -> None:
         self.journal.append(transaction.path, {"op": op, **more})
@@ -189,7 +191,7 @@ class TransactionManager:
                 raise TuneError("nothing waits for confirmation")
             if pending.begin.get("trial"):
                 raise TuneError(f"{pending.number} is a trial of msstune verify, "
-                                "which decides by itself")
+                                "which confirms or undoes it")
             self._append(pending, "confirm", time=int(time.time()))
             pending.confirmed = True
             rollback_timer.disarm(pending.timer)
@@ -197,13 +199,14 @@ class TransactionManager:
 
     def rollback(self, number: int | None = None,
                  confirmed: bool = False) -> list[Transaction]:
-        """Undo what waits, or one by number, or all of this boot."""
+        """Undo the pending change, or change @number, or with @confirmed all changes
+        of this boot."""
         with self.journal.lock():
             known = [t for t in self.transactions() if t.state != "ended"]
             if number is not None:
                 chosen = [t for t in known if t.number == number]
                 if not chosen:
-                    raise TuneError(f"{number}: no such change, or it is over")
+                    raise TuneError(f"{number}: no such change, or it has ended")
             else:
                 chosen = [t for t in reversed(known)
                           if confirmed or t.state != "confirmed"]
@@ -217,7 +220,7 @@ class TransactionManager:
             return chosen
 
     def expire(self, number: int, why: str) -> bool:
-        """For the timer: undo @number if it was neither confirmed nor ended."""
+        """For the timer: undo @number unless it was confirmed or has ended."""
         with self.journal.lock():
             for transaction in self.transactions():
                 if (transaction.number == number
@@ -228,7 +231,7 @@ class TransactionManager:
         return False
 
     def undo(self, transaction: Transaction, why: str) -> None:
-        """Backwards, each by compare and swap; under the lock."""
+        """Undo the entries backwards, each by compare and swap.  Holds the lock."""
         for n, entry in reversed(list(enumerate(transaction.entries))):
             if entry.undone and entry.undone != "failed":
                 continue
@@ -236,8 +239,8 @@ class TransactionManager:
             self._append(transaction, "undo", n=n, result=entry.undone)
             self.say(f"  {entry.name}: {told}")
         if any(entry.undone == "failed" for entry in transaction.entries):
-            raise TuneError(f"{transaction.number}: not all could be put back; "
-                            "msstune rollback tries again")
+            raise TuneError(f"{transaction.number}: not all settings could be "
+                            "restored; msstune rollback tries again")
         self._append(transaction, "end", why=why)
         transaction.ended = why
 
@@ -246,24 +249,24 @@ class TransactionManager:
         try:
             setting = named(entry.name, self.root)
             if setting.identity() != entry.identity:
-                return "gone", "another device has this name now; left alone"
+                return "gone", "this name now belongs to another device; left alone"
             current = setting.read()
         except (TuneError, OSError) as error:
             return "gone", f"left alone: {error}"
         if setting.same(current, entry.old):
-            return "unchanged", f"{old} is there already"
+            return "unchanged", f"{old} is in force already"
         if entry.got is None:
             ours = setting.took(entry.new, current)
         else:
             ours = setting.same(current, entry.got)
         if not ours:
-            return "drifted", (f"someone else set {' '.join(current.split())}; "
+            return "drifted", (f"another writer set {' '.join(current.split())}; "
                                "left alone")
         try:
             setting.write(entry.old)
             current = setting.read()
         except (TuneError, OSError) as error:
-            return "failed", f"could not be put back: {error}"
+            return "failed", f"could not be restored: {error}"
         if not setting.same(current, entry.old):
-            return "failed", f"still {' '.join(current.split())}, wanted {old}"
-        return "restored", f"back to {old}"
+            return "failed", f"is {' '.join(current.split())} after writing {old}"
+        return "restored", f"restored to {old}"

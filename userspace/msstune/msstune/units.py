@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Numbers with units, in and out.  Pure."""
+"""Reads and prints numbers with units.  Pure."""
 from __future__ import annotations
 
 import argparse
@@ -19,7 +19,7 @@ def rate(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """Seconds of 120ms, 50us, 0.1s; a unit there must be."""
+    """Seconds of 120ms, 50us, 0.1s; the unit is required."""
     match = re.fullmatch(r"([0-9.]+(?:e-?[0-9]+)?)\s*(s|ms|us|ns)",
                          text.strip().lower())
     return _positive(text, match, _SECONDS,
@@ -44,7 +44,7 @@ def _positive(text: str, match: re.Match[str] | None,
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
-    """A type for argparse: a whole number of low..high."""
+    """A type for argparse: a whole number in low..high."""
     def check(text: str) -> int:
         try:
             value = int(text)
@@ -57,31 +57,29 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return check
 
 
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> tuple[float, str]:
+    """@value in the largest of @units in which it is at least 1."""
+    at = 0
+    while abs(value) >= step and at < len(units) - 1:
+        value, at = value / step, at + 1
+    return value, units[at]
+
+
 def size(value: float) -> str:
-    """Bytes for people: 64 KiB, 1.5 GiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            break
-        value /= 1024
-    else:
-        unit = "TiB"
+    """Bytes, readable: 64 KiB, 1.5 GiB."""
+    value, unit = _scaled(value, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
     return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
 
 
 def bits(value: float) -> str:
-    """bit/s for people."""
-    for unit in ("", "k", "M", "G"):
-        if abs(value) < 1000:
-            break
-        value /= 1000
-    else:
-        unit = "T"
+    """bit/s, readable: 2.5 Gbit/s."""
+    value, unit = _scaled(value, 1000, ("", "k", "M", "G", "T"))
     return f"{value:.3g} {unit}bit/s"
 
 
 def duration(value: float) -> str:
-    """Seconds as the paper's table 1 prints them: two units at most, minutes
-    rounded to the nearest except where hours stand before them."""
+    """Seconds as table 1 of the paper prints them: two units at most; minutes
+    are rounded to the nearest, or down after hours."""
     if value < 1e-3:
         return f"{value * 1e6:.0f} us"
     if value < 1:

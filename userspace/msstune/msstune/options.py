@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Options that several commands share, and the objects made from them."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import units
+from .permissions import Permissions
+from .request import Request
+from .switchback import MARGINS, Protocol
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+DIRECTORY = Path("msstune-results")
+
+
+def add_json(cmd: argparse.ArgumentParser) -> None:
+    cmd.add_argument("--json", action="store_true",
+                     help="print one JSON object instead of text")
+
+
+def add_facts(cmd: argparse.ArgumentParser) -> None:
+    """Where the facts of a diagnosis come from."""
+    cmd.add_argument("--interval", type=units.seconds, default=3.0,
+                     metavar="TIME", help="how long to watch, default 3s")
+    cmd.add_argument("--profile", type=Path, metavar="FILE",
+                     help="also use this pathprof profile of the traffic")
+    cmd.add_argument("--facts", type=Path, metavar="FILE",
+                     help="use facts stored by --save instead of watching")
+    cmd.add_argument("--save", type=Path, metavar="FILE",
+                     help="store the facts in FILE")
+    add_json(cmd)
+
+
+def add_settings(cmd: argparse.ArgumentParser) -> None:
+    cmd.add_argument("settings", nargs="+", metavar="SETTING|PLAN.json",
+                     help="KIND:TARGET=VALUE, or output of msstune plan --json")
+
+
+def add_permissions(cmd: argparse.ArgumentParser) -> None:
+    cmd.add_argument("--yes", action="store_true",
+                     help="make the changes instead of showing them")
+    cmd.add_argument("--allow-disruptive", action="store_true",
+                     help="permit settings that may lose packets for a moment")
+    cmd.add_argument("--despite-rivals", action="store_true",
+                     help="permit settings that another running program writes")
+
+
+def _margin(text: str) -> tuple[str, float]:
+    """NAME=X of --margin."""
+    name, _, value = text.partition("=")
+    if name not in MARGINS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: NAME=X, NAME one of {', '.join(MARGINS)}")
+    return name, units.percent(value)
+
+
+def add_experiments(cmd: argparse.ArgumentParser) -> None:
+    """How a change is measured."""
+    group = cmd.add_argument_group("experiments")
+    group.add_argument("--pairs", type=units.whole(8, 1000), default=12,
+                       metavar="N", help="pairs of blocks, default 12")
+    group.add_argument("--block", type=units.seconds, default=10.0,
+                       metavar="TIME", help="measured time of a block, "
+                       "default 10s")
+    group.add_argument("--settle", type=units.seconds, default=2.0,
+                       metavar="TIME", help="time left out before it, default 2s")
+    group.add_argument("--effect", type=units.percent, default=3.0,
+                       metavar="PERCENT", help="smallest gain of interest, "
+                       "default 3")
+    group.add_argument("--primary", choices=("goodput", "rtt"),
+                       default="goodput", help="metric that decides, default "
+                       "goodput")
+    group.add_argument("--margin", type=_margin, action="append", default=[],
+                       metavar="NAME=X", help="how much worse a guardrail may "
+                       "get: retransmits (of 1000 segments), rtt or goodput "
+                       f"(%%); default {MARGINS['retransmits']:g}, "
+                       f"{MARGINS['rtt']:g}, {MARGINS['goodput']:g}")
+    group.add_argument("--load", default="", metavar="COMMAND",
+                       help="run COMMAND in each block, and compare the last "
+                       "number it prints, or its run time")
+    group.add_argument("--lower", action="store_true",
+                       help="a lower number of --load is better")
+    group.add_argument("-o", "--output", type=Path, default=DIRECTORY,
+                       metavar="DIR", help="folder of the results, default "
+                       f"{DIRECTORY}")
+    group.add_argument("--no-report", action="store_true",
+                       help="make no pages; mssab report can make them later")
+
+
+def request(args: argparse.Namespace) -> Request:
+    """The request of a command with add_permissions()."""
+    return Request(args.state, args.root, tuple(getattr(args, "settings", ())),
+                   Permissions(args.allow_disruptive, args.despite_rivals),
+                   args.yes, args.json)
+
+
+def protocol(args: argparse.Namespace) -> Protocol:
+    """The protocol of a command with add_experiments()."""
+    return Protocol(args.primary, args.lower, args.pairs, args.block, args.settle,
+                    args.effect, args.load, MARGINS | dict(args.margin),
+                    not args.no_report)

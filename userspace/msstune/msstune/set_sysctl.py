@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sysctls, by the files below /proc/sys."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from . import lint_rules, system
+from .errors import UsageError
+from .lint_read import Assignment, dotted
+from .setting import Setting
+
+
+class Sysctl(Setting):
+    """A sysctl of our network namespace, or a global one."""
+
+    kind = "sysctl"
+
+    def __init__(self, target: str, root: Path) -> None:
+        super().__init__(dotted(target), root)
+        parts = self.target.translate(str.maketrans("./", "/."))
+        if ".." in parts.split("/") or not re.fullmatch(r"\w[\w./@:-]*", parts):
+            raise UsageError(f"sysctl:{target}: no such sysctl")
+        self.path = root / "proc/sys" / parts
+
+    def read(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise UsageError(f"{self.name}: this kernel or namespace has no such "
+                             "sysctl") from error
+
+    def write(self, value: str) -> None:
+        system.write_value(self.path, value if value.endswith("\n")
+                           else value + "\n")
+
+    def check(self, value: str) -> None:
+        memory = lint_rules.Machine(1 << 62)  # what RAM allows is plan's matter
+        for found in lint_rules.assignment(
+                Assignment("", 0, self.target, " ".join(value.split())), memory):
+            if found.level == "error":
+                raise UsageError(f"{self.name}={value}: {found.why}")
