@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""python3 -m msstune."""
+"""Entry point of python3 -m msstune."""
 import sys
 
 from .cli import main

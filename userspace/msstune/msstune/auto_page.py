@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""auto's report as one page that needs nothing else: what was found, tried, kept.
-Pure."""
+"""The report of msstune auto as one self-contained page.  Pure."""
 from __future__ import annotations
 
 from html import escape
@@ -27,7 +26,7 @@ def _row(*cells: str) -> str:
 
 
 def _effect(experiment: dict[str, Any]) -> str:
-    """Of the metric that decides."""
+    """The effect on the metric that decides."""
     name = experiment["primary"][0]
     metric = experiment["metrics"].get(name)
     return escape(f"{name} {verify.effect(metric)}" if metric
@@ -46,7 +45,7 @@ def _experiment(experiment: dict[str, Any]) -> str:
 
 
 def page(document: dict[str, Any]) -> str:
-    """Of msstune auto's JSON."""
+    """The page for msstune auto's JSON."""
     parts = ["<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\">"
              f"<title>msstune auto</title><style>{STYLE}</style>",
              f"<h1>msstune auto</h1><p>End: {escape(document['end'])}.</p>"]
@@ -56,7 +55,7 @@ def page(document: dict[str, Any]) -> str:
             _table("connection or part|limit|why", [
                 _row(escape(d["subject"]), escape(d["text"]), escape(d["why"]))
                 for d in turn["diagnoses"]]),
-            _table("setting|verdict|effect|what was done|experiment",
+            _table("setting|verdict|effect|action|experiment",
                    [_experiment(e) for e in turn["experiments"]]),
             *(f"<p>Not tried: <code>{escape(name)}</code>: {escape(why)}</p>"
               for name, why in turn["refused"].items())]

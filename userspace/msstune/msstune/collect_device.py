@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What network devices, their queues, interrupts and the CPUs around them are
-set to and have counted.  Reads only."""
+"""Collects settings and counters of network devices, their queues, interrupts and
+CPUs.  Reads only."""
 from __future__ import annotations
 
 import json
@@ -34,12 +34,12 @@ def _text(path: Path) -> str | None:
 
 
 def devices() -> dict[str, dict[str, Any]]:
-    """Those that are up, loopback included, by name."""
+    """The devices that are up, including loopback, by name."""
     found: dict[str, dict[str, Any]] = {}
     for link in json.loads(system.run("ip", "-j", "-s", "-s", "-d", "link",
                                       "show", "up")):
         if not link:
-            continue  # ip's place of one that is down
+            continue  # ip prints an empty object for a device that is down
         name = link["ifname"]
         stats = link.get("stats64", {})
         found[name] = {
@@ -82,8 +82,8 @@ def _ring(name: str) -> dict[str, int]:
 
 
 def _bus(name: str) -> dict[str, str]:
-    """PCI Express link and NUMA node.  (sysfs may be another namespace's: a
-    virtual device of the same name has no folder device.)"""
+    """PCI Express link and NUMA node.  sysfs may show another network namespace,
+    but a virtual device of the same name has no folder "device"."""
     device = SYS_NET / name / "device"
     found = {key: _text(device / key) for key in (
         "current_link_speed", "max_link_speed", "current_link_width",
@@ -93,7 +93,7 @@ def _bus(name: str) -> dict[str, str]:
 
 def difference(before: dict[str, Any], after: dict[str, Any],
                seconds: float) -> dict[str, Any]:
-    """Counters of @after less those of @before; a new device has none."""
+    """Counters of @after less those of @before, which may lack a new device."""
     for name, device in after.items():
         old = before.get(name, {})
         for way in ("rx", "tx"):
@@ -115,8 +115,7 @@ def difference(before: dict[str, Any], after: dict[str, Any],
 
 
 def interrupts(path: Path = Path("/proc/interrupts")) -> dict[str, dict[str, int]]:
-    """Lines that name a network device, by CPU; with the name behind the
-    number: "24 eth0-rx-0"."""
+    """Interrupts of network devices, by "NUMBER NAME" ("24 eth0-rx-0") and CPU."""
     lines = path.read_text("ascii", errors="replace").splitlines()
     count = len(lines[0].split())
     names = {p.name for p in SYS_NET.iterdir()} if SYS_NET.is_dir() else set()
@@ -135,8 +134,8 @@ def interrupts(path: Path = Path("/proc/interrupts")) -> dict[str, dict[str, int
 
 
 def placement() -> dict[str, Any]:
-    """Which CPUs share a last-level cache or a NUMA node, and what steers
-    received packets."""
+    """The CPUs that share each last-level cache, and the packet steering (RPS, RFS,
+    XPS) in force."""
     base = Path("/sys/devices/system/cpu")
     shared = {}
     for cpu in sorted(base.glob("cpu[0-9]*")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Facts in, diagnoses out, the weightiest first.  Pure."""
+"""Turns facts into diagnoses, the one with the greatest weight first.  Pure."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -8,7 +8,7 @@ from . import rules_flow, rules_host
 from .collect import Facts
 from .diagnosis import Diagnosis
 
-#: What explains a connection's losses or waits better than the connection can.
+#: limit of a connection: findings of the host that explain it better.
 _CAUSES = {
     "loss": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
              "memory-pressure"),
@@ -23,12 +23,12 @@ _CAUSES = {
 }
 
 
-#: Of the host, and only of interest where a connection has no limit of its own.
+#: Findings of the host that matter only if a connection has no limit of its own.
 _CPU = ("cpu", "cpu-softirq", "placement", "budget")
 
 
 def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
-    """Where both ends are here, the end that knows more speaks."""
+    """Of a connection with both ends here, keep the more specific diagnosis."""
     ends = {d.subject: d for d in flows}
     dull = ("unknown",)
     vague = (*dull, "receive-window", "peer-application")
@@ -48,24 +48,24 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
 
 
 def diagnose(facts: Facts) -> list[Diagnosis]:
-    """One for each connection that moved enough, and one for each finding of the
-    host; the first is the answer."""
+    """One diagnosis for each connection that moved enough data, and one for each
+    finding of the host.  The first is the answer."""
     total = rules_flow.moved(facts)
     flows = [d for d in (rules_flow.diagnose(f, facts, total)
                          for f in facts["flows"]) if d]
     flows = _joined(flows)
     unknown = any(d.limit == "unknown" for d in flows)
     host = list(rules_host.diagnose(facts))
-    # A drop in a local queue can cut the window without a repeat.
+    # A drop in a local queue can reduce cwnd without a retransmission.
     suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
                     for f in facts["flows"])
     kept = []
     for d in host:
         if d.limit in ("qdisc-drops",) and not suffering:
-            # Dropped, and nobody had to send again: not TCP's trouble.
+            # No connection had to send again: TCP is not affected.
             d = replace(d, weight=d.weight / 10, confidence="low")
         if d.limit in _CPU and not unknown:
-            # Busy, and every connection has another limit.
+            # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
         kept.append(d)
     there = {d.limit for d in kept if d.weight >= 20}
@@ -82,9 +82,9 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
 
 
 def verdict(diagnoses: list[Diagnosis]) -> str:
-    """One line."""
+    """The answer, in one line."""
     if not diagnoses:
-        return "nothing moves, or in connections too short to be seen"
+        return "nothing moves, or only in connections too short to be seen"
     wrong = [d for d in diagnoses if d.wrong and d.weight >= 5]
     if wrong:
         return f"limited by {wrong[0].limit}: {wrong[0].subject}"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a diagnosis is, and which limits there are.  Pure."""
+"""The type of a diagnosis, and the list of all limits.  Pure."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: limit: how it reads, and whether something is wrong at all.
+#: limit: text, and whether it is a fault.
 LIMITS = {
     "application-send": ("the sending application", False),
     "application-receive": ("the receiving application reads too slowly", True),
@@ -13,7 +13,7 @@ LIMITS = {
     "receive-window": ("the receive window", True),
     "receive-buffer-fixed": ("a receive buffer set by hand (SO_RCVBUF)", True),
     "window-scaling": ("window scaling is off", True),
-    "mss-granularity": ("a window of few whole segments", True),
+    "mss-granularity": ("a window of few full-sized segments", True),
     "send-buffer": ("the send buffer", True),
     "pacing": ("a pacing limit", True),
     "sack-off": ("losses without SACK", True),
@@ -42,7 +42,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """@weight orders them: how much of what moves here it holds back, 0..100."""
+    """@weight, 0..100, orders diagnoses: the share of the traffic it holds back."""
 
     subject: str
     limit: str

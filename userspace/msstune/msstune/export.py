@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Settings as files that outlive a reboot: sysctl.d fragment, systemd .link,
-shell script.  Pure; a setting the format cannot hold is an error."""
+"""Prints settings as a file that survives a reboot: sysctl.d fragment, systemd
+.link or shell script.  Pure.  A setting that the format cannot hold is an error."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -63,10 +63,10 @@ def sysctl_d(entries: Sequence[Entry]) -> str:
 
 
 def link(entries: Sequence[Entry]) -> str:
-    """One .link file; all settings must be of one device."""
+    """One .link file; all settings must belong to one device."""
     devices = {entry.name.split(":")[1] for entry in entries}
     if len(devices) > 1:
-        raise UsageError("a .link file is of one device; these are of "
+        raise UsageError("a .link file holds one device; these settings belong to "
                          + ", ".join(sorted(devices)))
     addresses = {entry.identity.partition(" ")[2] for entry in entries}
     lines = ["[Match]"] + [f"PermanentMACAddress={a}" for a in addresses if a]
@@ -98,14 +98,14 @@ def script(entries: Sequence[Entry]) -> str:
 
 
 def _path(device: str, field: str) -> str:
-    """Of a file of a device or its queues."""
+    """The sysfs file of a device or of its queues."""
     return f"/sys/class/net/{device}/{'queues/' * ('/' in field)}{field}"
 
 
 def _route(target: str, value: str) -> list[str]:
     prefix, _, attribute = target.rpartition(":")
     family = "-6" if ":" in prefix else "-4"
-    # The route as it is then, less the attribute (and its lock), with the new.
+    # The route at that time, with the attribute (and its lock) replaced.
     return [f"route=$(ip {family} route show exact '{prefix}' |",
             f"\tsed 's/ {attribute} \\(lock \\)\\{{0,1\\}}[^ ]*//')",
             "# shellcheck disable=SC2086 # words of a route",

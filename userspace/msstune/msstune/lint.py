@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""All files together: findings of each setting, and which settings another one
-overrides.  Pure."""
+"""Checks all files together: findings for each setting, and settings that a later
+one overrides.  Pure."""
 from __future__ import annotations
 
 from pathlib import PurePath
@@ -9,16 +9,19 @@ from . import lint_rules
 from .lint_read import Assignment, Item
 from .lint_rules import Finding, Machine
 
-#: sysctl.d(5): a file here masks one of the same name further right.
+#: sysctl.d(5): a file masks files of the same name in the folders after its own.
 _FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d",
             "/usr/lib/sysctl.d", "/lib/sysctl.d")
 SYSCTL_D = "sysctl.d(5)"
 
 
 def in_force(names: list[str]) -> tuple[list[str], dict[str, str]]:
-    """File names in the order they are applied, and those that another one of
-    the same name masks.  Fragments by their last part, sysctl.conf after them
-    (sysctl --system), scripts last in the order given."""
+    """File names in the order in which they take effect, and masked files with the
+    file that masks them.
+
+    Fragments are ordered by the last part of their name.  sysctl.conf comes after
+    them (sysctl --system), scripts come last in the order given.
+    """
     def rank(name: str) -> int:
         folder = str(PurePath(name).parent)
         return _FOLDERS.index(folder) if folder in _FOLDERS else -1
@@ -38,7 +41,7 @@ def in_force(names: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def check(files: dict[str, list[Item]], machine: Machine) -> list[Finding]:
-    """Findings, in the order of the files given and their lines."""
+    """Findings, in the order of the files and their lines."""
     order, masked = in_force(list(files))
     found: list[Finding] = []
     last: dict[str, Assignment] = {}
@@ -64,12 +67,12 @@ def check(files: dict[str, list[Item]], machine: Machine) -> list[Finding]:
                     "repeated" if same else "overridden", item.file, item.line,
                     f"{item.key} = {item.value}",
                     f"{final.file}:{final.line} comes later and sets "
-                    + ("the same" if same else final.value), SYSCTL_D))
+                    + ("the same value" if same else final.value), SYSCTL_D))
     return found + _together(last)
 
 
 def _together(last: dict[str, Assignment]) -> list[Finding]:
-    """What only the settings in force together say."""
+    """Findings that need more than one setting."""
     def value(key: str) -> str:
         return last[key].value if key in last else ""
 
@@ -79,7 +82,7 @@ def _together(last: dict[str, Assignment]) -> list[Finding]:
         found.append(Finding(
             "warning", "tw-reuse", reuse.file, reuse.line,
             "net.ipv4.tcp_tw_reuse = 1",
-            "needs timestamps, and these files turn them off",
+            "has no effect without timestamps, which these files turn off",
             "tcp(7); RFC 6191"))
     for socket, tcp in (("rmem", "tcp_rmem"), ("wmem", "tcp_wmem")):
         core = last.get(f"net.core.{socket}_max")
@@ -87,7 +90,7 @@ def _together(last: dict[str, Assignment]) -> list[Finding]:
             found.append(Finding(
                 "note", "core-only", core.file, core.line,
                 f"{core.key} = {core.value}",
-                f"bounds SO_{'RCV' if socket == 'rmem' else 'SND'}BUF only; "
-                f"autotuning goes up to the third value of {tcp}",
+                f"limits SO_{'RCV' if socket == 'rmem' else 'SND'}BUF only; the "
+                f"limit of autotuning is the third value of {tcp}",
                 lint_rules.IP_SYSCTL))
     return found

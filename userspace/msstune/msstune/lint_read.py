@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files in, what they set out: sysctl.d fragments, and shell scripts with
-sysctl, echo > /proc/sys and device commands.  Pure but for reading the file."""
+"""Reads the settings of sysctl.d fragments and of shell scripts with sysctl,
+echo > /proc/sys or device commands.  Scripts are not run."""
 from __future__ import annotations
 
 import re
@@ -13,12 +13,12 @@ from .errors import UsageError
 
 @dataclass(frozen=True)
 class Assignment:
-    """One sysctl given one value."""
+    """One assignment of a value to a sysctl."""
 
     file: str
     line: int
     key: str      # with dots
-    value: str    # blanks squeezed
+    value: str    # without repeated blanks
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ _KEY = re.compile(r"-?((?:net|kernel|vm|fs)[./][\w./*-]+)\s*=\s*(.*)")
 
 
 def dotted(key: str) -> str:
-    """The form with dots: the first separator says which one is used."""
+    """The key with dots.  Its first separator decides how it is read, sysctl.d(5)."""
     first = re.search(r"[./]", key)
     if first and first[0] == "/":
         return key.translate(str.maketrans("./", "/."))
@@ -56,7 +56,7 @@ def _is_script(path: Path, text: str) -> bool:
 
 
 def read(path: Path) -> list[Item]:
-    """All that a file sets, in its order."""
+    """All assignments and commands of a file, in order."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -76,7 +76,7 @@ def _fragment(file: str, text: str) -> list[Item]:
         key = key.strip().removeprefix("-").strip()
         if not equals:
             if line.startswith("-"):
-                continue  # an exclusion from a glob
+                continue  # excludes a key from a glob
             raise UsageError(f"{file}:{number}: no = in {line!r}; a sysctl.d "
                              "file has lines KEY = VALUE")
         items.append(Assignment(file, number, dotted(key), _squeeze(value)))
@@ -106,7 +106,7 @@ def _statement(file: str, number: int, line: str) -> list[Item]:
         lexer.whitespace_split = True
         words = list(lexer)
     except ValueError:
-        return []  # a quote that goes on: not a setting we can read
+        return []  # an open quote: not readable as a setting
     items: list[Item] = []
     part: list[str] = []
     for word in [*words, ";"]:

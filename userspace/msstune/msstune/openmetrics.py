@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Facts and diagnoses as metrics: base units, and labels that stay few (limit,
-device, CPU, arm), never an address.  Pure but for the library's types."""
+"""Facts and diagnoses as OpenMetrics: base units, and labels with few values
+(limit, device, CPU, arm), never an address.  Pure except for the library's types."""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from prometheus_client.core import (CounterMetricFamily, GaugeMetricFamily,
-                                    Metric)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from .collect import Facts
 from .diagnosis import LIMITS, Diagnosis
 
 
 class Totals:
-    """Counters over all rounds: facts hold differences only."""
+    """Counters over all rounds, because facts hold differences only."""
 
     def __init__(self) -> None:
         self.values: Counter[tuple[str, str]] = Counter(
@@ -30,7 +29,7 @@ class Totals:
         for row in facts["softnet"]:
             self.values["backlog_drops", str(row["cpu"])] += row["dropped"]
         for name, device in facts["devices"].items():
-            # Hosts of containers have thousands of these.
+            # A container host has thousands of them.
             label = "virtual" if device["kind"] else name
             self.values["queue_drops", label] += sum(
                 max(0, q["drops"]) for q in device["qdiscs"])
@@ -40,14 +39,14 @@ class Totals:
 _COUNTERS = {
     "sent": ("msstune_sent_bytes", "Acknowledged by peers.", "", 1),
     "received": ("msstune_received_bytes", "Received in order.", "", 1),
-    "retransmits": ("msstune_retransmitted_segments", "Segments sent again.",
+    "retransmits": ("msstune_retransmitted_segments", "Retransmitted segments.",
                     "", 1),
-    "busy_time": ("msstune_busy_seconds", "Time connections had data in flight "
-                  "or waiting, summed over them.", "", 1e6),
+    "busy_time": ("msstune_busy_seconds", "Time that connections had data "
+                  "unacknowledged or waiting, summed over connections.", "", 1e6),
     "rwnd_limited": ("msstune_receive_window_limited_seconds",
-                     "Of that, limited by the peer's window.", "", 1e6),
+                     "Part of it limited by the peer's window.", "", 1e6),
     "sndbuf_limited": ("msstune_send_buffer_limited_seconds",
-                       "Of that, limited by the send buffer.", "", 1e6),
+                       "Part of it limited by the send buffer.", "", 1e6),
     "backlog_drops": ("msstune_backlog_dropped_packets",
                       "Dropped in the per-CPU backlog.", "cpu", 1),
     "queue_drops": ("msstune_queue_dropped_packets",
@@ -57,7 +56,7 @@ _COUNTERS = {
 
 def metrics(facts: Facts, diagnoses: list[Diagnosis],
             totals: Totals) -> Iterator[Metric]:
-    """All of one round."""
+    """All metrics of one round."""
     for key, (name, text, label, unit) in _COUNTERS.items():
         counter = CounterMetricFamily(name, text, labels=[label] if label else [])
         for (kind, value), count in totals.values.items():
@@ -67,7 +66,7 @@ def metrics(facts: Facts, diagnoses: list[Diagnosis],
     yield GaugeMetricFamily("msstune_connections", "Established connections.",
                             value=facts["flows_total"])
     yield GaugeMetricFamily("msstune_moving_connections",
-                            "Those that moved in the last round.",
+                            "Connections that moved data in the last round.",
                             value=len(facts["flows"]))
     found = Counter(d.limit for d in diagnoses)
     limits = GaugeMetricFamily("msstune_diagnoses", "Diagnoses of the last round, "
@@ -82,25 +81,25 @@ def metrics(facts: Facts, diagnoses: list[Diagnosis],
                    * f["rtt"] / 1e6
                    for f in window)
         yield GaugeMetricFamily(
-            "msstune_window_utilisation_ratio", "Of connections that the peer's "
-            "window limited: bytes per round trip over the window.",
+            "msstune_window_utilisation_ratio", "Bytes per round trip over the "
+            "window, of connections that the peer's window limited.",
             value=used / sum(f["high_snd_wnd"] for f in window))
     yield from _mssfrac(facts)
     if facts["profile"]:
         cost = GaugeMetricFamily(
-            "msstune_path_cost_ratio", "Share of all work time of the profile "
-            "given.", labels=["direction", "flags", "dearest"])
+            "msstune_path_cost_ratio", "Share of all work time in the "
+            "profile.", labels=["direction", "flags", "stage"])
         shares: Counter[tuple[str, str, str]] = Counter()
         for path in facts["profile"]:
             shares[path["direction"], " ".join(path["flags"]),
-                   path["dearest"]] += path["share"]
+                   path["stage"]] += path["share"]
         for labels, share in shares.items():
             cost.add_metric(list(labels), share)
         yield cost
 
 
 def _mssfrac(facts: Facts) -> Iterator[Metric]:
-    """What alignment cost in the last round, by arm."""
+    """Window bytes lost to alignment in the last round, by arm."""
     for way in ("tx", "rx"):
         lost = GaugeMetricFamily(
             f"msstune_mssfrac_{way}_lost_ratio", "Share of the window's bytes lost "

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is proposed for devices, queues, memory and CPUs, and for a goal: capture,
-throughput and latency want opposite things (tables 27 to 30 of the SDSC/GIAC
-report), so nobody gets one of them unasked.  Pure."""
+"""Proposals for devices, queues, memory and CPUs, and for a goal.  Pure.
+
+The goals capture, throughput and latency need opposite settings (tables 27 to 30
+of the SDSC/GIAC report), so a goal is applied only when asked for.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ def _backlog(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     now = int(facts["sysctl"].get("net.core.netdev_max_backlog", "1000"))
     new = min(max(1000, now * 4), 100000)
     yield Proposal("sysctl:net.core.netdev_max_backlog", str(now), str(new),
-                   "packets were dropped before TCP saw them", d.why,
+                   "packets were dropped before they reached TCP", d.why,
                    f"{SYSCTL_NET}; {S2}, step 4", "delay while the queue is long")
 
 
@@ -31,7 +33,7 @@ def _budget(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
         now = int(facts["sysctl"].get(key, "0"))
         if 0 < now <= 20000:
             yield Proposal(f"sysctl:{key}", str(now), str(now * factor),
-                           "receive work stops with packets left", d.why,
+                           "receive work stops while packets are left", d.why,
                            SYSCTL_NET, "other work waits longer for the CPU")
 
 
@@ -42,20 +44,20 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     if length < 1000:
         yield Proposal(f"txqueuelen:{name}", str(length), "1000",
                        "the queue is shorter than a burst; qdiscs take their limit "
-                       "from it when they are made", d.why,
+                       "from it when they are created", d.why,
                        f"{S0}, section 4.1; {S2}, step e",
                        "delay while the queue is long")
     kind, parent = d.figures.get("kind", ""), d.figures.get("parent")
     if kind not in ("pfifo", "bfifo", "pfifo_fast"):
         return
     if not parent or d.figures.get("handle") != "0:":
-        # A class's own default has no handle, and could not be put back.
+        # The default qdisc of a class has no handle, so it cannot be restored.
         yield Proposal(f"qdisc:{name}:{parent}" if parent else f"qdisc:{name}",
                        _spelled(kind, d), "fq",
-                       "fq shares the queue by connection and paces each, so bursts "
-                       "do not overflow it", d.why,
+                       "fq shares the queue among connections and paces each, so "
+                       "bursts do not overflow it", d.why,
                        f"tc-fq(8); ESnet host tuning; {S0}, section 4.1",
-                       "packets waiting are lost once")
+                       "waiting packets are lost once")
 
 
 def _spelled(kind: str, d: Diagnosis) -> str:
@@ -70,7 +72,7 @@ def _ring(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        str(min(ring["rx"] * 4, ring["rx_max"])),
                        "the receive ring overflows between two polls", d.why,
                        "ethtool(8); CESNET report 10/2003, section 5",
-                       "the link may go down for a moment; caches hold less")
+                       "the link may go down for a moment; worse cache use")
 
 
 def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
@@ -79,13 +81,13 @@ def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     if room > high:
         new = f"{room // 2} {room * 3 // 4} {room}"
         yield Proposal("sysctl:net.ipv4.tcp_mem", f"{low} {pressure} {high}", new,
-                       "TCP as a whole may hold no more, in pages; the kernel's own "
-                       "start value is of this order", d.why,
+                       "limits the memory of all TCP sockets, in pages; the kernel's "
+                       "own start value is of this order", d.why,
                        "docs.kernel.org/networking/ip-sysctl",
-                       "an eighth of RAM may go to sockets")
+                       "sockets may use an eighth of RAM")
     else:
-        yield Proposal("", "", "", "fewer or smaller buffers: TCP may hold an eighth "
-                       "of RAM already", d.why,
+        yield Proposal("", "", "", "use fewer or smaller buffers: TCP may already "
+                       "use an eighth of RAM", d.why,
                        "docs.kernel.org/networking/ip-sysctl", "none")
 
 
@@ -94,7 +96,7 @@ def _offload(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     for name in ("gro", "gso", "tso"):
         if name in d.figures and device.get("offload", {}).get(name) == "off":
             yield Proposal(f"offload:{d.subject}:{name}", "off", "on",
-                           "each packet pays the way through the stack for itself",
+                           "each packet passes the stack alone",
                            d.why, "docs.kernel.org/networking/"
                            "segmentation-offloads", "captures see merged packets")
 
@@ -104,8 +106,8 @@ def _coalesce(rx_usecs: int) -> Callable[[Diagnosis, Facts], Iterator[Proposal]]
         now = facts["devices"].get(d.subject, {}).get("coalesce", {}).get("rx-usecs")
         if now is not None:
             yield Proposal(f"coalesce:{d.subject}:rx-usecs", now, str(rx_usecs),
-                           "interrupts: neither one per packet nor so late that the "
-                           "round trip feels it", d.why,
+                           "avoids one interrupt per packet, and a delay that "
+                           "lengthens the round trip", d.why,
                            f"{S0}, section 3.3.2 (5 us off: 19 to 14 us); {S2}, "
                            "step c: no value is best everywhere",
                            "more interrupts, or more delay")
@@ -115,9 +117,9 @@ def _coalesce(rx_usecs: int) -> Callable[[Diagnosis, Facts], Iterator[Proposal]]
 def _placement(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     cpu = d.subject.split()[-1]
     shared = facts.get("placement", {}).get("last_level_cache", {}).get(cpu)
-    yield Proposal("", "", "", f"move the reader off CPU {cpu}, to another one that "
+    yield Proposal("", "", "", f"move the reader from CPU {cpu} to another one that "
                    f"shares its last-level cache ({shared or 'not known'}): "
-                   "taskset -cp; after each boot anew, for numbers change", d.why,
+                   "taskset -cp; repeat after each boot, because numbers change", d.why,
                    f"{S2}, step f; {SCALING}", "none")
     for name, device in facts["devices"].items():
         if device["kind"] == "" and name != "lo" and device["rx_queues"] == 1 \
@@ -126,25 +128,25 @@ def _placement(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
             steering = facts["placement"].get("steering", {})
             yield Proposal(f"queue:{name}:rx-0/rps_cpus",
                            steering.get(f"{name}/rx-0/rps_cpus", "0"),
-                           f"{mask:x}", "one receive queue, one CPU: RPS spreads "
-                           "what comes behind the interrupt", d.why, SCALING,
-                           "an inter-processor interrupt for each packet group")
+                           f"{mask:x}", "one receive queue uses one CPU: RPS spreads "
+                           "the work after the interrupt", d.why, SCALING,
+                           "an inter-processor interrupt for each group of packets")
 
 
 def _bus(d: Diagnosis, _facts: Facts) -> Iterator[Proposal]:
-    yield Proposal("", "", "", f"{d.subject}: reseat it or take another slot; look "
-                   "at MaxReadReq and MaxPayload (lspci -vv), never set the "
-                   "register of another device", d.why,
+    yield Proposal("", "", "", f"{d.subject}: reseat it or use another slot; check "
+                   "MaxReadReq and MaxPayload (lspci -vv); never write a register "
+                   "number meant for another device", d.why,
                    f"{S0}, section 3.3.1 (MMRBC 512 to 4096: +33 %)", "none")
 
 
 def _mssfrac(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
-    for side, loss in (("tx", "windows of few segments lose their rest again"),
-                       ("rx", "windows are of whole segments again")):
+    for side, loss in (("tx", "windows of few segments lose their remainder again"),
+                       ("rx", "windows are whole multiples of the MSS again")):
         now = facts["sysctl"].get(f"net.mssfrac.{side}_frac", "0")
         if now != "0" and side in d.figures.get("sides", ("tx",)):
             yield Proposal(f"sysctl:net.mssfrac.{side}_frac", now, "0",
-                           "what it does mostly delivers less here", d.why,
+                           "most of its trials deliver less here", d.why,
                            "mssfrac(4)", loss)
 
 
@@ -154,8 +156,9 @@ def _cpu(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
         if mtu == 1500 and device["kind"] == "" and name != "lo":
             size, _ = block(9000)
             better, _ = block(8160)
-            yield Proposal("", "", "", f"{name}: a larger MTU, where the whole path "
-                           f"carries it: a driver of power-of-two blocks needs {size} "
+            yield Proposal("", "", "", f"{name}: use a larger MTU, if the whole path "
+                           f"carries it: a driver with power-of-two blocks needs "
+                           f"{size} "
                            f"bytes for 9000 and {better} for 8160", d.why,
                            f"{S0}, section 3.3.1, figure 5",
                            "paths that drop large packets")
@@ -169,10 +172,10 @@ ANSWERS: dict[str, Callable[[Diagnosis, Facts], Iterator[Proposal]]] = {
     "cpu-softirq": _cpu,
 }
 
-#: goal: setting below KIND, value, reason, risk.  {dev} stands for each device.
+#: goal: setting, value, reason, risk.  {dev} stands for each device.
 _GOALS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "throughput": (
-        ("qdisc:{dev}", "fq", "paces each connection", "packets waiting are lost "
+        ("qdisc:{dev}", "fq", "paces each connection", "waiting packets are lost "
          "once"),
         ("offload:{dev}:gro", "on", "fewer, larger packets", "none"),
         ("offload:{dev}:tso", "on", "fewer, larger packets", "none")),
@@ -188,7 +191,7 @@ _GOALS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("offload:{dev}:gro", "off", "packets as they came", "CPU per packet"),
         ("ring:{dev}:rx", "max", "bursts wait in the ring", "the link may go down "
          "for a moment"),
-        ("pause:{dev}:rx", "off", "the sender shall not be slowed down", "drops "
+        ("pause:{dev}:rx", "off", "pause frames would slow the sender down", "drops "
          "instead"),
         ("coalesce:{dev}:rx-usecs", "0", "time stamps at once",
          "an interrupt per packet")),
@@ -196,32 +199,32 @@ _GOALS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
 GOALS = tuple(_GOALS)
 
 
-def goal(facts: Facts, wanted: str) -> Iterator[Proposal]:
-    """What a goal wants, on every device that has the knob."""
-    for pattern, value, reason, risk in _GOALS.get(wanted, ()):
-        for name, device in facts["devices"].items():
-            if name == "lo" and "{dev}" in pattern:
+def goal(facts: Facts, name: str) -> Iterator[Proposal]:
+    """The settings of a goal, for every device that has them."""
+    for pattern, value, reason, risk in _GOALS.get(name, ()):
+        for dev, device in facts["devices"].items():
+            if dev == "lo" and "{dev}" in pattern:
                 continue
-            setting = pattern.format(dev=name)
+            setting = pattern.format(dev=dev)
             old, new = _now(setting, device, facts), value
             if new == "max":
                 new = str(device["ring"].get("rx_max", ""))
             if old is None or not new:
                 continue
-            yield Proposal(setting, old, new, f"for {wanted}: {reason}",
+            yield Proposal(setting, old, new, f"for {name}: {reason}",
                            "the goal; not measured here",
                            f"{S2}, steps a to f and capture; {SYSCTL_NET}", risk)
 
 
 def _now(setting: str, device: dict[str, Any], facts: Facts) -> str | None:
-    """The present value, of the facts; None: there is no such knob."""
+    """The present value, from the facts; None: no such setting here."""
     kind, _, target = setting.partition(":")
     field = target.rpartition(":")[2]
     if kind == "sysctl":
         value = facts["sysctl"].get(target)
     elif kind == "qdisc":
         root = [q for q in device["qdiscs"] if q.get("root")]
-        # One with classes or options of its own is someone's choice.
+        # A qdisc with a handle was chosen on purpose.
         if device["kind"] or not root or root[0].get("handle") != "0:":
             return None
         return "default"

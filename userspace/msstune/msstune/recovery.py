@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long a sender that filled a path takes, after one lost segment, to fill
-it again.  Pure.
+"""Calculates how long a sender needs, after one lost segment, to fill its path
+again.  Pure.
 
-The window before the loss is W = rate x RTT / MSS segments: all of the path
-and no queue, as table 1 of the case study assumes.
+The window before the loss is W = rate x RTT / MSS segments: the path is full and
+has no queue, as table 1 of the case study assumes.
 """
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 CUBIC_C = 0.4      # RFC 9438, section 5: segments/s^3
 CUBIC_BETA = 0.7   # section 4.6
-#: Section 4.3: what makes the estimate as aggressive as Reno.
+#: Section 4.3: makes the Reno-friendly estimate as aggressive as Reno.
 CUBIC_ALPHA = 3 * (1 - CUBIC_BETA) / (1 + CUBIC_BETA)
-#: BBR v3 answers only when more than this share of a round trip is lost.
+#: BBR v3 reacts only if more than this share of a round trip is lost.
 BBR3_LOSS = 0.02
 
 #: Path, bit/s, s, bytes, and the time to recover as printed.
@@ -28,7 +28,7 @@ TABLE_1 = (
 
 @dataclass(frozen=True)
 class Recovery:
-    """One algorithm's answer."""
+    """Result for one algorithm."""
 
     cc: str
     seconds: float
@@ -44,12 +44,12 @@ def window(rate: float, rtt: float, mss: int) -> float:
 def reno(segments: float, rtt: float) -> Recovery:
     return Recovery(
         "reno", segments / 2 * rtt,
-        f"halves {segments:.0f} segments, gains one each RTT",
+        f"halves {segments:.0f} segments, gains one per RTT",
         "Feng et al., SC 2003, section 4.1, table 1; RFC 5681")
 
 
 def cubic(segments: float, rtt: float) -> Recovery:
-    """The larger of both windows is used, so the earlier time counts."""
+    """The sender uses the larger of both windows, so the shorter time counts."""
     curve = (segments * (1 - CUBIC_BETA) / CUBIC_C) ** (1 / 3)
     friendly = segments * (1 - CUBIC_BETA) / CUBIC_ALPHA * rtt
     if friendly <= curve:
@@ -63,7 +63,7 @@ def cubic(segments: float, rtt: float) -> Recovery:
 def bbr(segments: float, rtt: float) -> Recovery:
     how = "its model ignores one loss; packet conservation for one RTT"
     if segments * BBR3_LOSS < 1:
-        how += "; BBR v3 would cut: one of so few is over 2 %"
+        how += "; BBR v3 would reduce: one of so few is over 2 %"
     return Recovery("bbr", rtt, how, "Linux tcp_bbr.c "
                     "(bbr_set_cwnd_to_recover_or_restore); "
                     "draft-ietf-ccwg-bbr")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What limits one connection: an ordered list of questions, the first yes is the
-answer.  Pure: facts in, diagnoses out.
+"""What limits one connection: an ordered list of tests, the first that matches is
+the answer.  Pure.
 
-Shares of time come from the kernel's own account (TCP_INFO busy_time,
-rwnd_limited, sndbuf_limited); thresholds say how much of it makes a limit.
+Shares of time come from the kernel (TCP_INFO busy_time, rwnd_limited,
+sndbuf_limited); thresholds decide which share is a limit.
 """
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .diagnosis import Diagnosis
 from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 
 Flow = dict[str, Any]
-LIMITED = 0.3        # share of busy time that makes a limit
-IDLE = 0.7           # a sender busy for less of the interval has too little to send
-SELDOM = 0.5         # and for less than this whatever else there is does not count
-USED = 0.6           # share of its window that a receiver sees pass each round trip
-WASTE = 1 / 24       # as the module's: what is worth acting on
-FEW = 16             # segments in a window where granularity matters
-LOSS = 5e-4          # share of segments sent again that is a matter
-FULL_RTT = 1.5       # round trip over its minimum: a queue stands on the path
-UNSCALED = 65535     # bytes, the most that a header can offer without scaling
-LEAST = 20_000       # bytes moved that make a connection worth a word
+LIMITED = 0.3        # share of busy time that is a limit
+IDLE = 0.7           # busy share of the interval below which too little is sent
+SELDOM = 0.5         # busy share below which no other limit counts
+USED = 0.6           # share of the window received per round trip that is a limit
+WASTE = 1 / 24       # unused share of a window worth acting on, as in mssfrac
+FEW = 16             # segments in a window below which granularity matters
+LOSS = 5e-4          # retransmitted share of segments that counts as loss
+FULL_RTT = 1.5       # round trip over its minimum that shows a queue
+UNSCALED = 65535     # bytes, the largest window without scaling
+LEAST = 20_000       # bytes below which a connection is not judged
 
 
 def name(flow: Flow) -> str:
@@ -33,18 +33,18 @@ def name(flow: Flow) -> str:
 
 
 def waste(window: float, mss: int) -> float:
-    """Share of a window that whole segments leave unused."""
+    """Share of a window that full-sized segments leave unused."""
     return 1 - window // mss * mss / window if window and mss else 0.0
 
 
 def moved(facts: Facts) -> int:
-    """Bytes of all connections: what a share is a share of."""
+    """Bytes of all connections, of which a connection has a share."""
     return sum(max(f["d_bytes_acked"], f["d_bytes_received"])
                for f in facts["flows"]) or 1
 
 
 def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
-    """None: too little moved to say anything.  @total: moved()."""
+    """None: too little data moved.  @total: moved()."""
     sent, received = flow["d_bytes_acked"], flow["d_bytes_received"]
     stuck = flow["unacked"] and flow["retransmits"] > 1
     if max(sent, received) < LEAST and not (stuck or flow["wqueue"] > LEAST
@@ -55,7 +55,7 @@ def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
               else _receiver)(flow, facts)
     limit, confidence, why, change, figures = answer
     if stuck:
-        weight = max(weight, 40.0)  # what does not move carries no share
+        weight = max(weight, 40.0)  # a stuck connection has no share of the bytes
     factor = 1.0 if confidence == "high" else 0.8
     return Diagnosis(name(flow), limit, confidence, why, change,
                      weight * factor, figures)
@@ -79,9 +79,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if f["unacked"] and f["retransmits"] > 1 and not f["d_bytes_acked"]:
         return ("mtu", "medium",
                 f"{f['retransmits']} timeouts in a row with segments of "
-                f"{f['snd_mss']} bytes, and nothing arrives",
-                "ping -M do with that size arrives: then the path is down for "
-                "another reason", figures)
+                f"{f['snd_mss']} bytes, and no ACK arrives",
+                "ping -M do with that size gets a reply; then the path has "
+                "another fault", figures)
     if busy < SELDOM and not f["d_total_retrans"]:
         return _idle(busy, figures)
     if rwnd >= LIMITED:
@@ -90,16 +90,16 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return ("send-buffer", "high",
                 f"for {sndbuf:.0%} of its busy time the send buffer "
                 f"({units.size(figures['sndbuf'])}) was full and the path was not",
-                "a larger buffer changes nothing: then the application writes in "
+                "a larger buffer changes nothing; then the application writes in "
                 "bursts", figures)
     idle = f["high_notsent_bytes"] < f["snd_mss"] and f["unacked"] < f["snd_cwnd"]
-    # A writer that waits is let in again at two thirds.
+    # A blocked writer may continue when the buffer is two thirds full.
     full = f.get("high_wmem_queued", 0) >= figures["sndbuf"] > 0
     if idle and f["app_limited"] and full and busy >= 0.9:
         always = f["low_wmem_queued"] > 0.6 * figures["sndbuf"]
         return ("send-buffer", "high" if always else "medium",
                 f"its send buffer ({units.size(figures['sndbuf'])}) was full of "
-                "what was not acknowledged yet, and the congestion window was not",
+                "unacknowledged data, and the congestion window was not",
                 "a larger buffer changes nothing", figures)
     cap = f["max_pacing_rate"]
     if cap not in UNLIMITED and rate >= 0.7 * cap * 8:
@@ -119,11 +119,11 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
-                "minimum without loss: a queue stands before the bottleneck",
+                "minimum without loss: the bottleneck has a queue",
                 "the rate is below what the link can carry", figures)
     full = _full(facts)
     if full:
-        return ("path", "medium", full, "it may send more than that",
+        return ("path", "medium", full, "its rate limit is above that",
                 figures)
     if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1:
         return _recovering(f, figures)
@@ -133,43 +133,45 @@ def _sender(f: Flow, facts: Facts) -> Answer:
 
 
 def _idle(busy: float, figures: dict[str, Any]) -> Answer:
-    """The application gives it too little to send."""
+    """The application provides too little data."""
     return ("application-send", "high" if busy < SELDOM else "medium",
-            f"it had data in flight for {busy:.0%} of the time, and none waiting",
+            f"it had unacknowledged data for {busy:.0%} of the time, and none "
+            "waiting",
             "data waits in the send queue (notsent) for longer", figures)
 
 
 def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
-    """The peer's receive window ends its sending."""
+    """The peer's receive window is the limit."""
     window, mss = f["high_snd_wnd"], f["snd_mss"]
     most = window * 8e6 / max(1, f["rtt"])
     figures = figures | {"window_limit_bits_per_second": most}
     told = f"for {share:.0%} of its busy time the peer's window was full"
     lost = waste(window, mss)
     figures["waste"] = lost
-    # A window grows by autotuning; it shrinks only where data lies unread.
+    # Autotuning lets a window grow; it shrinks only if data lies unread.
     shrank = f["snd_wnd"] < 0.95 * window
     if window >= mss and (shrank or f["timer"] == 4
                           or f["low_snd_wnd"] < max(mss, window // 3)):
         return ("peer-application", "medium",
-                f"{told}; it moved between {units.size(f['low_snd_wnd'])} and "
-                f"{units.size(window)}: the peer's reader empties it late",
+                f"{told}; it was between {units.size(f['low_snd_wnd'])} and "
+                f"{units.size(window)}: the peer's application reads late",
                 "the peer's receive queue (ss -m there) stays near empty",
                 figures)
     if window < mss or window < FEW * mss and lost > WASTE:
         return ("mss-granularity", "high" if lost > 0.1 else "medium",
                 f"{told}; {units.size(window)} hold {window / mss:.2f} segments of "
-                f"{mss} bytes: {lost:.0%} is lost to whole segments",
+                f"{mss} bytes: full-sized segments leave {lost:.0%} unused",
                 "smaller segments (mssfrac, MTU) change nothing", figures)
-    # A scaled window is rounded up to what the header can say.
+    # A scaled window is rounded up to the unit of the header field.
     unit = 1 << f["snd_wscale"]
     if window <= 8 * mss + unit and window % mss < unit <= mss // 16:
         return ("mss-granularity", "medium",
                 f"{told}; it is {window // mss} segments of {mss} bytes, in units of "
-                f"{unit} byte{'s' * (unit > 1)}: "
-                "the receiver offers whole segments only, which costs up to "
-                f"{mss / (window + mss):.0%} of its buffer", "its window stays with "
-                "smaller segments (MTU)", figures | {"waste": mss / (window + mss)})
+                f"{unit} byte{'s' * (unit > 1)}: the receiver advertises "
+                "full-sized segments only, which costs up to "
+                f"{mss / (window + mss):.0%} of its buffer", "its window stays "
+                "the same with smaller segments (MTU)",
+                figures | {"waste": mss / (window + mss)})
     if f["rtt"] >= 10 * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 5000:
         return ("path", "medium",
                 f"{told}, and the round trip is {f['rtt'] / f['min_rtt']:.1f} times "
@@ -188,7 +190,7 @@ def _window(f: Flow, share: float, figures: dict[str, Any]) -> Answer:
 
 
 def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
-    """A qdisc's rate limit that the device is close to."""
+    """A maxrate of fq that the connection nearly reaches, as text and number."""
     for name_, device in facts["devices"].items():
         for qdisc in device["qdiscs"]:
             cap = (qdisc.get("options") or {}).get("maxrate")
@@ -200,39 +202,40 @@ def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
 
 
 def _full(facts: Facts) -> str:
-    """A device whose shaper sends all that it may."""
+    """A device whose shaper sends at its limit, as text."""
     for name_, device in facts["devices"].items():
         for qdisc in device["qdiscs"]:
             cap = (qdisc.get("options") or {}).get("rate")
             if qdisc["kind"] == "tbf" and isinstance(cap, (int, float)) and \
                     qdisc["bytes"] >= 0.9 * cap * facts["interval"]:
-                return (f"tbf on {name_} sends its {units.bits(cap * 8)}: that is "
-                        "the path")
+                return (f"tbf on {name_} sends at its limit of "
+                        f"{units.bits(cap * 8)}: that is the path")
     return ""
 
 
 def _lossy(f: Flow, loss: float, rate: float, figures: dict[str, Any]) -> Answer:
-    told = f"{loss:.2%} of its segments were sent again"
+    told = f"{loss:.2%} of its segments were retransmitted"
     if not f["options"] & OPT_SACK:
-        return ("sack-off", "high", f"{told}, and the ends did not agree on SACK: "
-                "each loss of a window costs a round trip",
-                "with SACK the rate stays", figures)
+        return ("sack-off", "high", f"{told}, and SACK was not negotiated: "
+                "each loss in a window costs a round trip",
+                "the rate stays the same with SACK", figures)
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     figures = figures | {"mathis_bits_per_second": model}
     queued = f["rtt"] - f["min_rtt"]
     if f["rtt"] >= FULL_RTT * f["min_rtt"] and queued > 500:
         return ("path", "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
-                "times its minimum: the path is full and says so",
-                "losses go on at half the rate", figures)
+                "times its minimum: the path is full",
+                "losses continue at half the rate", figures)
     if f["d_dsack_dups"] > f["d_total_retrans"] / 2:
-        return ("loss", "medium", f"{told}, and the peer had most of it already "
-                "(DSACK): reordering or a timeout too early", "no DSACKs", figures)
+        return ("loss", "medium", f"{told}, and the peer already had most of them "
+                "(DSACK): reordering, or timeouts that are too early", "no DSACKs",
+                figures)
     return ("loss", "medium" if f["cc"] == "bbr" else "high",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
             f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms); Reno would reach "
             f"{units.bits(model)}",
-            "losses stop at a lower rate: then it is congestion", figures)
+            "losses stop at a lower rate; then it is congestion", figures)
 
 
 def _recovering(f: Flow, figures: dict[str, Any]) -> Answer:
@@ -241,9 +244,9 @@ def _recovering(f: Flow, figures: dict[str, Any]) -> Answer:
     algorithm = recovery.ALGORITHMS.get(f["cc"], recovery.reno)
     return ("recovery", "low",
             f"the congestion window is the limit, {f['snd_cwnd']} segments after "
-            f"a loss that left {f['snd_ssthresh']}; back in some "
+            f"a loss that left {f['snd_ssthresh']}; recovered in about "
             f"{units.duration(algorithm(segments, rtt).seconds)} by "
-            f"{f['cc']}'s rule", "the window stands still over --interval",
+            f"{f['cc']}'s rule", "the window does not grow during --interval",
             figures)
 
 
@@ -251,9 +254,10 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
     rate = f["d_bytes_received"] / f.get("seconds", facts["interval"])
     window, buffer = f["rcv_ssthresh"], f.get("rcvbuf", 0)
     if not f["options"] & OPT_WSCALE:
-        window = min(window, UNSCALED)  # the kernel's own figure goes on growing
+        window = min(window, UNSCALED)  # rcv_ssthresh grows beyond it
     if 0 < buffer < window:
-        window = buffer // 2  # of before SO_RCVBUF; half of a buffer is window
+        # rcv_ssthresh is from before SO_RCVBUF.  Half of a buffer is window.
+        window = buffer // 2
     rtt = f["rcv_rtt"] / 1e6
     used = rate * rtt / window if window else 0.0
     figures = {"bits_per_second": rate * 8, "rcv_rtt_us": f["rcv_rtt"],
@@ -263,12 +267,12 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
     if f["low_rqueue"] > 0.2 * window and f["high_rqueue"] > 0.3 * window:
         return ("application-receive", "high",
                 f"{units.size(f['low_rqueue'])} to {units.size(f['high_rqueue'])} "
-                f"lie unread of a window of {units.size(window)}",
-                "the queue is empty at most looks", figures)
+                f"are unread, of a window of {units.size(window)}",
+                "the queue is empty in most dumps", figures)
     if used >= USED:
         lost = waste(window, f["rcv_mss"])
         figures["waste"] = lost
-        told = (f"{used:.0%} of the window ({units.size(window)}) passes each "
+        told = (f"{used:.0%} of the window ({units.size(window)}) arrives per "
                 f"round trip of {f['rcv_rtt'] / 1e3:.3g} ms")
         if not f["options"] & OPT_WSCALE and window > 16384:
             return ("window-scaling", "high", f"{told}, and without scaling it "
@@ -281,10 +285,10 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
             return ("receive-buffer-fixed", "medium",
                     f"{told}; the buffer stays at {units.size(buffer)} though "
                     f"tcp_rmem allows {units.size(top)}",
-                    "the buffer grows over a longer --interval", figures)
-        return ("receive-window", "high", f"{told}; the buffer is at the end of "
+                    "the buffer grows during a longer --interval", figures)
+        return ("receive-window", "high", f"{told}; the buffer is at the limit of "
                 f"tcp_rmem ({units.size(top)})" if moderate else
                 f"{told}; autotuning is off (tcp_moderate_rcvbuf)",
                 "a larger tcp_rmem changes nothing", figures)
-    return ("unknown", "low", f"{used:.0%} of the window is used: the sender or "
-            "the path decides; ask there", "diagnose at the sender", figures)
+    return ("unknown", "low", f"{used:.0%} of the window is used: the limit is "
+            "the sender or the path", "diagnose at the sender", figures)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What devices, queues, memory and CPUs hold back or lose.  Pure: facts in,
-diagnoses out.  A finding needs a counter that moved or traffic that suffers; a
-setting alone is lint's matter."""
+"""What devices, queues, memory and CPUs delay or lose.  Pure.
+
+A finding needs a counter that increased or traffic that is affected.  A setting
+alone is for lint.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,10 +13,10 @@ from . import rules_flow, units
 from .collect import Facts
 from .diagnosis import Diagnosis
 
-BUSY_PPS = 20_000        # packets/s where per-packet cost shows
-NO_IDLE = 0.1            # share of idle time of a CPU that is a limit
+BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
+NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
 SQUEEZES = 50            # per second
-HELD_US = 200            # rx-usecs that a short round trip feels
+HELD_US = 200            # rx-usecs that lengthen a short round trip
 
 
 def diagnose(facts: Facts) -> Iterator[Diagnosis]:
@@ -36,14 +38,14 @@ def _softnet(facts: Facts) -> Iterator[Diagnosis]:
                 f"cpu {row['cpu']}", "backlog-drops", "high",
                 f"{row['dropped']} packets dropped: more than "
                 f"netdev_max_backlog ({limit}) waited for this CPU",
-                "the drops go on with a longer backlog: then the CPU is too slow",
+                "drops continue with a longer backlog; then the CPU is too slow",
                 90, {"dropped": row["dropped"], "processed": row["processed"],
                      "netdev_max_backlog": limit})
         if row.get("squeezed", 0) > SQUEEZES * facts["interval"]:
             yield Diagnosis(
                 f"cpu {row['cpu']}", "budget", "low",
-                f"{row['squeezed']} times receive work stopped with packets "
-                "left", "the figure stays after netdev_budget is doubled", 8,
+                f"receive work stopped {row['squeezed']} times while packets were "
+                "left", "the number stays after netdev_budget is doubled", 8,
                 {"squeezed": row["squeezed"], "processed": row["processed"]})
 
 
@@ -57,17 +59,17 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
     if entered > 0 or facts.get("pressure") or pages and used >= pages[1]:
         yield Diagnosis(
             "host", "memory-pressure", "high",
-            f"TCP holds {used} pages ({units.size(used * facts['page'])}) of "
+            f"TCP uses {used} pages ({units.size(used * facts['page'])}) of "
             f"tcp_mem {facts['sysctl'].get('net.ipv4.tcp_mem', '?')}; entered "
             f"pressure {entered} times, pruned {pruned} times",
-            "the figures stay with a larger tcp_mem: then something leaks", 95,
+            "the numbers stay with a larger tcp_mem; then memory leaks", 95,
             {"pages": used, "tcp_mem": pages, "pressures": entered,
              "pruned": pruned})
 
 
 def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
     for qdisc in device["qdiscs"]:
-        # netem stands for a path, not for this host.
+        # netem simulates a path, not a queue of this host.
         if qdisc["kind"] == "netem" or not (
                 qdisc["drops"] > 0 or qdisc.get("drops_ever", 0) and _cut(facts)):
             continue
@@ -75,15 +77,15 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
         share = qdisc["drops"] / max(1, sent)
         if qdisc["drops"] and share < 1e-4:
             continue
-        # fair queues and AQM drop to signal; tail drop of a short queue starves.
+        # AQM drops to signal congestion; tail drop of a short queue is a fault.
         signal = qdisc["kind"] in ("fq_codel", "codel", "cake", "red", "fq_pie")
         yield Diagnosis(
             f"{name} {qdisc['kind']}", "qdisc-drops",
             "low" if signal else "high",
             f"{qdisc['drops']} of {sent} packets dropped in this host's own queue, "
-            f"{qdisc.get('drops_ever', 0)} since it was made (txqueuelen "
+            f"{qdisc.get('drops_ever', 0)} since it was created (txqueuelen "
             f"{device['txqueuelen']})",
-            "no connection sends again what was dropped", 5 if signal else 85,
+            "no connection retransmits", 5 if signal else 85,
             {"drops": qdisc["drops"], "share": share, "kind": qdisc["kind"],
              "parent": qdisc.get("parent"), "handle": qdisc.get("handle"),
              "txqueuelen": device["txqueuelen"],
@@ -91,7 +93,7 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
 
 
 def _cut(facts: Facts) -> bool:
-    """Does a sender still recover from a loss, with no queue on its path?"""
+    """Whether a sender is recovering from a loss, with no queue on its path."""
     return any(f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
                and f["high_unacked"] >= 0.7 * f["snd_cwnd"]
                and f["rtt"] < 1.5 * f["min_rtt"] for f in facts["flows"])
@@ -105,14 +107,15 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
         yield Diagnosis(
             name, "ring-drops", "high",
             f"{missed} packets found the receive ring full "
-            f"({device['ring'] or 'its size is not known'})",
-            "the drops go on with a larger ring: then the CPU is too slow", 88,
+            f"({device['ring'] or 'of unknown size'})",
+            "drops continue with a larger ring; then the CPU is too slow", 88,
             {"missed": missed, **device["ring"]})
     broken = rx.get("crc_errors", 0) + rx.get("frame_errors", 0)
     if broken > 0:
         yield Diagnosis(
-            name, "link-errors", "high", f"{broken} packets came broken: cable, "
-            "optics or duplex", "the counter stands still", 92,
+            name, "link-errors", "high", f"{broken} packets arrived corrupted: check "
+            "cable, "
+            "optics and duplex", "the counter stops", 92,
             {"crc_errors": rx.get("crc_errors", 0),
              "frame_errors": rx.get("frame_errors", 0)})
     seconds = facts["interval"]
@@ -122,8 +125,9 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             and pps > BUSY_PPS and size > device["mtu"] / 2:
         yield Diagnosis(
             name, "offload-off", "medium",
-            f"GRO is off and {pps:,.0f} packets/s of {size:.0f} bytes pass one by "
-            "one", "no CPU is near its end", 40, {"gro": "off", "pps": pps})
+            f"GRO is off and {pps:,.0f} packets/s of {size:.0f} bytes are "
+            "handled one by one", "all CPUs have idle time", 40,
+            {"gro": "off", "pps": pps})
     out = tx.get("bytes", 0) / max(1, tx.get("packets", 0))
     if "off" in (device["offload"].get("gso"), device["offload"].get("tso")) \
             and tx.get("packets", 0) / seconds > BUSY_PPS \
@@ -131,7 +135,7 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
         yield Diagnosis(
             name, "offload-off", "medium",
             f"TSO or GSO is off and {tx['packets'] / seconds:,.0f} packets/s leave "
-            "one by one", "no CPU is near its end", 40,
+            "one by one", "all CPUs have idle time", 40,
             {"tso": device["offload"].get("tso"),
              "gso": device["offload"].get("gso")})
     yield from _interrupts(name, device, facts, pps)
@@ -142,7 +146,7 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
                 device["bits_per_second"].values()) > 1e9:
             yield Diagnosis(
                 name, "bus", "low", f"its slot runs at {key} {now} of {most}",
-                "the slot's budget (lspci -vv) is well above the traffic", 15,
+                "the capacity of the slot (lspci -vv) is well above the traffic", 15,
                 dict(bus))
 
 
@@ -155,7 +159,7 @@ def _interrupts(name: str, device: dict[str, Any], facts: Facts,
         yield Diagnosis(
             name, "interrupt-rate", "medium",
             f"{rate:,.0f} interrupts/s for {pps:,.0f} packets/s",
-            "latency is what matters here", 45, {"irqs": rate, "pps": pps})
+            "low latency is required here", 45, {"irqs": rate, "pps": pps})
     held = device["coalesce"].get("rx-usecs", "0")
     fast = [f["min_rtt"] for f in facts["flows"] if f["min_rtt"]]
     if held.isdecimal() and int(held) >= HELD_US and fast and \
@@ -163,7 +167,8 @@ def _interrupts(name: str, device: dict[str, Any], facts: Facts,
         yield Diagnosis(
             name, "coalescing", "medium",
             f"interrupts wait up to {held} us; the shortest round trip is "
-            f"{min(fast)} us", "the round trip stays with a smaller rx-usecs", 45,
+            f"{min(fast)} us", "the round trip stays the same with a smaller "
+            "rx-usecs", 45,
             {"rx-usecs": int(held), "min_rtt_us": min(fast)})
 
 
@@ -172,7 +177,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
     for cpu, spent in facts["cpus"].items():
         ticks = sum(spent.values())
         if ticks < 20:
-            continue  # too short to say anything
+            continue  # interval too short for a share
         idle = (spent["idle"] + spent["iowait"]) / ticks
         soft = (spent["softirq"] + spent["irq"]) / ticks
         if idle >= NO_IDLE:
@@ -188,27 +193,28 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
             for other, s in facts["cpus"].items() if other != cpu)
         if facts["profile"]:
             top = facts["profile"][0]
-            figures["dearest_path"] = (f"{top['direction']} "
-                                       f"{' '.join(top['flags'])}: {top['dearest']}")
-        # Not more than processes leave; 100 packets a tick is little work.
+            figures["costliest_path"] = (
+                f"{top['direction']} {' '.join(top['flags'])}: {top['stage']}")
+        # Busy processes leave softirqs little time, so 20 % is much.
         if here and soft > 0.2 and others_idle:
             yield Diagnosis(
                 f"cpu {cpu}", "placement", "medium",
                 f"packets ({soft:.0%} of the time) and their reader "
-                f"({here[0]['owner']['comm']}) share a CPU without idle time, and "
-                "another one is idle", "the reader moves and the rate stays", 60,
+                f"({here[0]['owner']['comm']}) share a CPU without idle time, while "
+                "another one is idle", "the rate stays the same after the reader "
+                "moves", 60,
                 figures)
         elif soft > 0.5:
             yield Diagnosis(
                 f"cpu {cpu}", "cpu-softirq", "high",
-                f"{soft:.0%} of its time goes to packets, {idle:.0%} is idle",
+                f"packets use {soft:.0%} of its time, {idle:.0%} is idle",
                 "fewer or larger packets (GRO, MTU) change nothing", 55, figures)
         elif any(str(f.get("owner", {}).get("cpu")) == cpu
                  for f in facts["flows"]):
             yield Diagnosis(
                 f"cpu {cpu}", "cpu", "low",
-                f"{idle:.0%} idle, {soft:.0%} for packets; a busy connection's "
-                "process runs here", "a profile shows no network work", 20,
+                f"{idle:.0%} idle, {soft:.0%} for packets; the process of a busy "
+                "connection runs here", "a profile shows no network work", 20,
                 figures)
 
 
@@ -220,8 +226,8 @@ def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:
     if trials >= 5 and reverted > 2 * kept:
         yield Diagnosis(
             "host", "mssfrac", "low",
-            f"mssfrac tried {trials} segment sizes and gave up {reverted}, kept "
-            f"{kept}", "the kept ones carry most of the traffic", 30,
+            f"mssfrac tried {trials} segment sizes, reverted {reverted} and kept "
+            f"{kept}", "those kept carry most of the traffic", 30,
             {"trials": trials, "kept": kept, "reverted": reverted})
     raised = counters.get("treated_rx_raised", 0)
     for f in facts["flows"]:
@@ -231,9 +237,9 @@ def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:
                 and window < rules_flow.FEW * mss and lost > rules_flow.WASTE:
             yield Diagnosis(
                 "host", "mssfrac", "low",
-                f"rx_frac raised {raised} offers; {rules_flow.name(f)} has "
+                f"rx_frac raised {raised} windows; {rules_flow.name(f)} has "
                 f"{window / mss:.2f} segments of {mss} bytes: its sender sends "
-                "whole ones, and waits for the rest",
+                "full-sized segments, and waits for the remainder",
                 "its sender sizes segments to fill the window (tx_frac there)", 52,
                 {"raised": raised, "waste": lost, "sides": ["rx"]})
             return
@@ -247,6 +253,6 @@ def _timestamps(facts: Facts) -> Iterator[Diagnosis]:
     if bare:
         yield Diagnosis(
             bare[0]["remote"], "timestamps", "medium",
-            f"{len(bare)} busy connections run without timestamps though this "
-            "host offers them: the peer does not", "the peer's setting is 1", 6,
+            f"{len(bare)} busy connections run without timestamps: this host "
+            "supports them, but the peer does not", "the peer's setting is 1", 6,
             {"connections": len(bare)})

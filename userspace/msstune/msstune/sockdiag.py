@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TCP_INFO of every connection of our network namespace, by sock_diag.
+"""Dumps TCP_INFO of every connection of our network namespace, by sock_diag.
 
-Raw bytes are kept until the end: of 10,000 connections most are idle and are
-never unpacked.  (pyroute2 unpacks all: 1.9 s and 145 MB a look, and a diagnosis
-takes several.)
+A dump keeps raw bytes: of 10,000 connections most are idle and never need to be
+unpacked.  pyroute2 unpacks all of them, which costs 1.9 s and 145 MB per dump,
+and a diagnosis needs several dumps.
 """
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLM_F_REQUEST_DUMP = 0x301
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-#: Attributes; bit N-1 of the request asks for N.
+#: Attributes; bit N-1 of the request selects attribute N.
 INFO, CONG, SKMEMINFO = 2, 4, 7
 ESTABLISHED, FIN_WAIT1, CLOSE_WAIT = 1, 4, 8
 _STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << CLOSE_WAIT
 
 _MESSAGE = struct.Struct("=BBBB2s2s16s16sI8sIIIII")  # struct inet_diag_msg
 _INFO = struct.Struct("=8B24I4Q6I4Q2I2Q4I")          # struct tcp_info
-#: Its fields in order, the bit fields (rates limited, window scales) by hand.
+#: Its fields in order; the two bytes of bit fields are split by unpack().
 _FIELDS = (
     "state", "ca_state", "retransmits", "probes", "backoff", "options",
     "wscales", "limited",
@@ -42,13 +42,13 @@ _FIELDS = (
 _SKMEM = ("rmem_alloc", "rcvbuf", "wmem_alloc", "sndbuf", "fwd_alloc",
           "wmem_queued", "optmem", "backlog", "drops")
 OPT_TIMESTAMPS, OPT_SACK, OPT_WSCALE = 1, 2, 4
-#: max_pacing_rate when no one set it (32 or 64 bits wide).
+#: max_pacing_rate if it was not set (32 or 64 bits wide).
 UNLIMITED = (2**32 - 1, 2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One connection at one moment, not yet unpacked."""
+    """One connection in one dump, not unpacked."""
 
     head: bytes
     info: bytes
@@ -57,7 +57,7 @@ class Look:
 
 
 def looks() -> dict[bytes, Look]:
-    """All connections that can carry data, by cookie."""
+    """One dump: all connections that can carry data, by cookie."""
     found: dict[bytes, Look] = {}
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW,
                        NETLINK_SOCK_DIAG) as netlink:
@@ -71,9 +71,9 @@ def looks() -> dict[bytes, Look]:
 
 
 def _dump(netlink: socket.socket, family: int) -> Iterator[bytes]:
-    wanted = 1 << INFO - 1 | 1 << CONG - 1 | 1 << SKMEMINFO - 1
-    request = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, wanted,
-                          _STATES)
+    attributes = 1 << INFO - 1 | 1 << CONG - 1 | 1 << SKMEMINFO - 1
+    request = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP,
+                          attributes, _STATES)
     netlink.send(struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY,
                              NLM_F_REQUEST_DUMP, 1, 0) + request)
     while True:
@@ -101,13 +101,13 @@ def _split(message: bytes) -> Look | None:
             parts[kind] = message[at + 4:at + length]
         at += length + 3 & ~3
     if len(parts.get(INFO, b"")) < _INFO.size:
-        return None  # it ended meanwhile, or is not a full socket
+        return None  # it just ended, or is not a full socket
     return Look(message[:_MESSAGE.size], parts[INFO][:_INFO.size],
                 parts.get(SKMEMINFO, b""), parts.get(CONG, b""))
 
 
 def unpack(look: Look) -> dict[str, Any]:
-    """All of it, by name.  Times are microseconds, rates bytes/s."""
+    """All fields by name.  Times are in microseconds, rates in bytes/s."""
     (family, _, timer, _, sport, dport, src, dst, _, _, _, rqueue, wqueue, uid,
      inode) = _MESSAGE.unpack(look.head)
     flow: dict[str, Any] = dict(zip(_FIELDS, _INFO.unpack(look.info)))
@@ -126,7 +126,7 @@ def unpack(look: Look) -> dict[str, Any]:
 
 
 def counts(look: Look) -> tuple[int, int]:
-    """Bytes sent (with repeats) and received: did it move at all?"""
+    """Bytes sent, with retransmissions, and received: equal if it was idle."""
     sent, = struct.unpack_from("=Q", look.info, 200)
     received, = struct.unpack_from("=Q", look.info, 128)
     return sent, received

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """One experiment of verify: a change in force in one block, undone in the next.
 
-mssab draws the order, begins with A/A, judges, and makes the page: for it we are a
-program that prints figures.  The program is a line of shell that asks us, by two
-pipes, for a block; so one process holds the manager, and Python starts once.
+mssab draws the order, starts with A/A, judges, and makes the page.  To mssab we
+are a program that prints measurements: a line of shell that asks this process
+for a block through two pipes.  So one process holds the transactions, and Python
+starts once.
 """
 from __future__ import annotations
 
@@ -23,20 +24,20 @@ from pathlib import Path
 from typing import Any
 
 from . import sockdiag, throughput
-from .transaction import Change, TransactionManager
 from .errors import NotSupported, TuneError
+from .transaction import Change, TransactionManager
 
-#: $0, $1: our ends of the pipes, which a shell further down finds below /proc.
+#: $0, $1: our ends of the pipes; the shell opens them below /proc.
 CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$0" && ' \
     'read -r figures <"$1" && echo "$figures"'
 NOW, CHANGED = "unchanged", "changed"
 AA_PAIRS = 8
-STOLEN = 20             # % of CPU time gone to other machines: such a block is void
+STOLEN = 20             # % of CPU time stolen by other machines that voids a block
 LOAD_LIMIT = 3600       # seconds that a load may run
-#: Beyond its block a trial may take so long before the timer ends it.
+#: Seconds beyond its block after which the timer ends a trial.
 SLACK = 60
-#: What else is watched may get so much worse: of 1000 segments; %.  A path that is
-#: filled at last has a queue and losses.
+#: How much worse a guardrail may get: retransmits of 1000 segments, the others %.
+#: A path that is full for the first time has a queue and losses.
 MARGINS = {"retransmits": 10.0, "rtt": 100.0, "goodput": 3.0}
 
 
@@ -45,14 +46,14 @@ class Protocol:
     """How a change is measured."""
 
     primary: str = "goodput"    # goodput, rtt; with a load: value, time
-    lower: bool = False         # a load's value is better when lower
+    lower: bool = False         # a lower value of the load is better
     pairs: int = 12
     seconds: float = 10.0       # of a block, without a load
-    settle: float = 2.0         # left out at a block's start
+    settle: float = 2.0         # not measured, at the start of a block
     effect: float = 3.0         # smallest of interest, %
-    load: str = ""              # a shell command; empty: the traffic there is
+    load: str = ""              # a shell command; empty: the traffic of the host
     margins: dict[str, float] = field(default_factory=lambda: dict(MARGINS))
-    page: bool = True           # with mssab's page
+    page: bool = True           # make mssab's page
 
     @property
     def guardrails(self) -> list[str]:
@@ -63,11 +64,11 @@ class Protocol:
 
     @property
     def block(self) -> float:
-        """Seconds, at most."""
+        """Longest time of a block, s."""
         return self.settle + (LOAD_LIMIT if self.load else self.seconds)
 
     def duration(self, aa: bool) -> float:
-        """Of an experiment without a load, in seconds."""
+        """Duration of an experiment without a load, s."""
         return 2 * (self.pairs + aa * AA_PAIRS) * (self.settle + self.seconds)
 
 
@@ -95,7 +96,7 @@ def design(protocol: Protocol, title: str, pipes: Sequence[str],
 
 
 def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
-    """A load of the user's own: the number it prints last, or its time."""
+    """Run the user's load: adds the last number it prints, or its run time."""
     with tempfile.TemporaryFile() as said:
         start = time.monotonic()
         process = subprocess.Popen(
@@ -128,7 +129,7 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
 
 @dataclass
 class Switchback:
-    """One change, all of its settings together."""
+    """One experiment, with all of @changes as one."""
 
     manager: TransactionManager
     changes: Sequence[Change]
@@ -147,25 +148,25 @@ class Switchback:
                 throughput.watch(lambda elapsed: elapsed >= p.seconds, before)
         if trial and (trial.ended != "trial" or any(
                 e.undone != "restored" for e in trial.entries)):
-            raise TuneError("someone else wrote "
+            raise TuneError("another writer changed "
                             + ", ".join(e.name for e in trial.entries
                                         if e.undone != "restored")
-                            + " meanwhile; nothing more is tried")
+                            + " during the block; the experiment ends")
         self.undisturbed()
         self.carried.append(figures["carried_percent"])
         return figures
 
     def undisturbed(self) -> None:
-        """Without the change everything is as at the start."""
+        """Raise unless all settings have the values of the start."""
         for change in self.changes:
             now = change.setting.read()
             if change.expected and not change.setting.same(now, change.expected):
                 raise TuneError(
-                    f"{change.setting.name}: someone else set "
-                    f"{' '.join(now.split())}; nothing more is tried")
+                    f"{change.setting.name}: another writer set "
+                    f"{' '.join(now.split())}; the experiment ends")
 
     def run(self, folder: Path, title: str, aa: bool) -> dict[str, Any]:
-        """mssab's result; its directory is @folder."""
+        """Returns mssab's result; its directory is @folder."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
@@ -173,7 +174,7 @@ class Switchback:
             file.write_text(design(self.protocol, title, [
                 f"/proc/{os.getpid()}/fd/{end}" for end in (ask, answered)],
                 aa), "utf-8")
-            # mssab ends when we do, however we end.
+            # mssab ends when this process ends, however that happens.
             argv = ["setpriv", "--pdeathsig", "TERM", "mssab", "run", str(file),
                     "-o", str(folder)]
             if not self.protocol.page:
@@ -199,13 +200,13 @@ class Switchback:
                 process.terminate()
             process.wait()
         if process.returncode == 3:
-            raise NotSupported("mssab cannot run here, as it says above")
+            raise NotSupported("mssab cannot run here; its message is above")
         if process.returncode:
             raise TuneError(f"mssab ended with status {process.returncode}")
 
 
 def check_programs() -> None:
-    """Say at once what is missing."""
+    """Raise before anything is changed if a program is missing."""
     for name in ("setpriv", "mssab"):
         if not shutil.which(name):
             raise NotSupported(f"no {name} on PATH; install it")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the machine is touched: files below a root, programs, and who we are
-(boot, network namespace).  Knows no setting by name."""
+"""Access to the machine: kernel files, programs, and our identity (boot, network
+namespace).  Contains no name of a setting."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ SO_NETNS_COOKIE = 71    # Linux 5.14
 
 
 def run(*argv: str) -> str:
-    """Output of a program; its own words if it fails."""
+    """Output of a program.  Raises with its error message if it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False,
                               env={**os.environ, "LC_ALL": "C"})
@@ -33,7 +33,7 @@ def boot_id() -> str:
 
 
 def netns() -> int:
-    """Cookie of our network namespace: unlike an inode, not used twice."""
+    """Cookie of our network namespace; unlike an inode, it is never reused."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             raw = probe.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
@@ -43,7 +43,7 @@ def netns() -> int:
 
 
 def start_time(pid: int) -> int:
-    """When a process started, clock ticks; 0 if it is there no more."""
+    """Start time of a process, in clock ticks; 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace")
     except OSError:
@@ -53,7 +53,7 @@ def start_time(pid: int) -> int:
 
 
 def write_kernel(path: Path, text: str) -> None:
-    """One write to a file of the kernel's."""
+    """Write to a file of procfs or sysfs, in one write."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode())
@@ -62,8 +62,8 @@ def write_kernel(path: Path, text: str) -> None:
 
 
 def write_value(path: Path, text: str) -> None:
-    """A sysctl.  A plain file (a tree for tests or of an image) is
-    replaced whole: it must not be seen half written."""
+    """Write a sysctl.  A plain file, in a tree for tests or of an image, is replaced
+    as a whole, so that no reader finds it half written."""
     if str(path).startswith("/proc/"):
         write_kernel(path, text)
         return

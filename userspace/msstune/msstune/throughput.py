@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What all connections of our namespace moved in a while: the figures of one
-block of verify.  Reads only.
+"""What all connections of our network namespace transfer during one block of
+verify: goodput, retransmissions, round-trip time.  Reads only.
 
-Looks follow one another, so that connections that begin or end meanwhile count,
-too: all but what one moved after its last look.
+Repeated dumps include connections that begin or end during the block, except
+the bytes that a connection moves after its last dump.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from . import sockdiag
 
-#: Seconds between looks; and no more than this share of a CPU goes to them.
+#: Seconds between dumps, and the share of a CPU that they may use.
 STEP = 0.2
 SHARE = 0.1
 
@@ -22,7 +22,7 @@ Looks = dict[bytes, sockdiag.Look]
 
 
 def moved(old: Looks, new: Looks, before: set[bytes]) -> Counter[str]:
-    """Sums over the connections of @new since @old.  @before: those that are
+    """Sums over the connections of @new since @old.  @before: connections that are
     older than the block."""
     sums: Counter[str] = Counter()
     for cookie, look in new.items():
@@ -38,7 +38,7 @@ def moved(old: Looks, new: Looks, before: set[bytes]) -> Counter[str]:
         sums["bytes"] += acked + received
         sums["sent_segments"] += sent
         sums["retransmits"] += again
-        # A receiver measures by what comes; its rtt is that of its own ACKs.
+        # A receiver's rtt is that of its few own segments: use its own estimate.
         rtt = now["rtt"] if acked >= received else now["rcv_rtt"] or now["rtt"]
         sums["rtt_x_bytes"] += rtt * (acked + received)
         if cookie in before:
@@ -47,8 +47,8 @@ def moved(old: Looks, new: Looks, before: set[bytes]) -> Counter[str]:
 
 
 def figures(sums: Counter[str], seconds: float) -> dict[str, float]:
-    """By the names mssab knows: bytes_per_s, retransmits, sent_segments, rtt_us;
-    and the share of bytes of connections older than the block."""
+    """The metrics by mssab's names, and carried_percent, the share of bytes of
+    connections older than the block."""
     total = max(1, sums["bytes"])
     return {"bytes_per_s": sums["bytes"] / seconds,
             "retransmits": sums["retransmits"],
@@ -58,7 +58,7 @@ def figures(sums: Counter[str], seconds: float) -> dict[str, float]:
 
 
 def watch(over: Callable[[float], bool], before: set[bytes]) -> dict[str, float]:
-    """Until over(seconds since the start) is true."""
+    """Measure until over(seconds since the start) is true."""
     start = time.monotonic()
     last = sockdiag.looks()
     elapsed = cost = time.monotonic() - start
@@ -69,6 +69,6 @@ def watch(over: Callable[[float], bool], before: set[bytes]) -> dict[str, float]
         new = sockdiag.looks()
         cost, elapsed = time.monotonic() - begun, begun - start
         sums += moved(last, new, before)
-        # A dump may miss a connection; it is not new when it is seen again.
+        # A dump may miss a connection: it is not new when it reappears.
         last |= new
     return figures(sums, elapsed)

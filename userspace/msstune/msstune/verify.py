@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which changes earn their place: one experiment each, and only what is improved
-with no guardrail regressed is applied and confirmed."""
+"""One experiment for each change; a change that mssab's verdict keeps is applied
+and confirmed, any other is left undone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from . import units
-from .transaction import Change, TransactionManager
 from .errors import UsageError
 from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
+from .transaction import Change, TransactionManager
 
-#: More than this share of bytes of connections older than their block, and what a
-#: setting does to new ones is hardly seen, %.
+#: % of bytes of connections older than their block above which the effect of a
+#: setting on new connections is hardly visible.
 CARRIED = 50
-#: Where noise hides more than this, nothing is tried, %.
+#: Noise, % of the metric, above which nothing is tried.
 COARSEST = 50
 KEEP_TIMEOUT = 60   # seconds between apply and confirm, at most
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one experiment."""
+    """The outcome of one experiment."""
 
     changes: Sequence[Change]
     folder: Path
     result: dict[str, Any]      # mssab's
-    carried: float              # mean of the blocks, %
+    carried: float              # mean over the blocks, %
     number: int = 0             # of the confirmed change; 0: not kept
 
     @property
@@ -54,14 +54,14 @@ class Outcome:
 
 
 def figure(value: float, unit: str) -> str:
-    """Of one of mssab's metrics."""
+    """One value of an mssab metric, with its unit."""
     if unit == "bit/s":
         return units.bits(value)
     return units.duration(value / 1e6) if unit == "us" else f"{value:.4g}"
 
 
 def effect(metric: dict[str, Any]) -> str:
-    """From which to which figure, and the difference where there is one."""
+    """Both means, and the difference with its interval, if known."""
     text = " -> ".join(figure(metric["arms"][arm].get("mean", 0), metric["unit"])
                        for arm in (NOW, CHANGED))
     found = [metric[key] for key in ("effect", "low", "high")]
@@ -74,7 +74,7 @@ def effect(metric: dict[str, Any]) -> str:
 
 
 def told(outcome: Outcome) -> list[str]:
-    """In lines."""
+    """The outcome, in lines."""
     result = outcome.result
     lines = [f"{name}: {metric['verdict']}, {effect(metric)}"
              for name, metric in result["metrics"].items()]
@@ -82,18 +82,18 @@ def told(outcome: Outcome) -> list[str]:
                  + (f": {result['why']}" if result["why"] else ""))
     lines += [f"note: {note}" for note in result["notes"]]
     if not outcome.number and outcome.carried > CARRIED:
-        lines.append(f"note: {outcome.carried:.0f} % of the bytes were of "
-                     "connections older than their block, which keep what they "
-                     "learned; --load COMMAND makes new ones")
+        lines.append(f"note: {outcome.carried:.0f} % of the bytes belong to "
+                     "connections older than their block, which keep their "
+                     "buffers and options; use --load COMMAND to make new ones")
     lines.append(f"kept as change {outcome.number}: msstune rollback "
                  f"{outcome.number} undoes it" if outcome.number else
-                 "not kept: everything is as before")
+                 "not kept: all settings are as before")
     return lines
 
 
 def _resolved(result: dict[str, Any]) -> float:
-    """What is told apart, %, where A/A ended it for more noise than the effect of
-    interest, and not too much; else 0."""
+    """The smallest effect that can be detected, %, where A/A stopped because noise
+    exceeds the effect of interest, but not COARSEST; else 0."""
     metric = result.get("aa", {}).get("metrics", {}).get(result["primary"][0], {})
     width = float(metric.get("half_width_expected") or 0)
     noisy = result.get("aa", {}).get("pairs_needed", 0)
@@ -102,7 +102,7 @@ def _resolved(result: dict[str, Any]) -> float:
 
 @dataclass
 class Verifier:
-    """A session: one directory of experiments, the first with an A/A part."""
+    """A session: one directory of experiments, the first of which starts with A/A."""
 
     manager: TransactionManager
     protocol: Protocol
@@ -111,27 +111,27 @@ class Verifier:
     count: int = 0
 
     def begin(self) -> None:
-        """Fail now, not when something is measured."""
+        """Make the directory; fail before anything is measured."""
         if self.directory.exists() and any(self.directory.iterdir()):
-            raise UsageError(f"{self.directory} holds results; -o DIR starts "
-                             "elsewhere")
+            raise UsageError(f"{self.directory} holds results; choose another "
+                             "folder with -o")
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def one(self, changes: Sequence[Change]) -> Outcome:
-        """One experiment, and what follows from it."""
+        """Run one experiment; keep or leave the change."""
         changes = [replace(c, expected=c.setting.read()) for c in changes]
         title = ", ".join(f"{c.setting.name} {' '.join((c.expected or '').split())}"
                           f" -> {c.new}" for c in changes)
         self.tell(title)
-        # Once for nothing: what is refused is known before anything is measured.
+        # A refused value must show before anything is measured.
         with self.manager.trial(changes, SLACK):
             pass
         switchback = Switchback(self.manager, changes, self.protocol)
         result = self._run(switchback, title, aa=not self.count)
         seen = _resolved(result)
         if seen:
-            self.tell(f"    A/A: the traffic's noise hides less than {seen:.3g} %; "
-                      "only what is larger is looked for")
+            self.tell(f"    A/A: noise hides effects below {seen:.3g} %; only "
+                      "larger effects are looked for")
             self.protocol = switchback.protocol = replace(self.protocol,
                                                           effect=seen)
             result = self._run(switchback, title, aa=False)
@@ -156,8 +156,8 @@ class Verifier:
         return switchback.run(self._folder, title, aa)
 
     def each(self, changes: Sequence[Change]) -> list[Outcome]:
-        """One after the other, on top of what was kept; if none is kept, all of
-        them together, for some only work so."""
+        """Try one after the other, on top of those kept.  If none is kept, try all
+        together: some settings only work together."""
         outcomes = []
         for change in changes:
             outcomes.append(self.one([change]))
