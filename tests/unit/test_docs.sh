@@ -49,13 +49,13 @@ parameters() {
 	local U32_MAX=4294967295 MSSFRAC_MAX_FRAC SEG_MAX_MIN SEG_MAX_MAX
 	while read -r name value; do
 		printf -v "$name" %s "$value"
-	done < <(cat "$tree"/kmod/{window.h,sysctl.c} | sed -E -n \
+	done < <(cat "$tree"/kmod/{window.h,settings.c} | sed -E -n \
 		's/^#define (MSSFRAC_MAX_FRAC|SEG_MAX_M[A-Z]*)\s+([0-9]+).*/\1 \2/p')
 	sed -n 's/^PARAM(\([a-z_]*\), u[0-9]*, \(.*\), \(.*\),$/\1 \2 \3/p' \
-		"$tree/kmod/sysctl.c" |
+		"$tree/kmod/settings.c" |
 		while read -r name low high; do
 			value=$(sed -n "/settings start = {/,/}/s/.*\.$name = \(.*\),/\1/p" \
-				"$tree/kmod/sysctl.c")
+				"$tree/kmod/settings.c")
 			echo "$name $((low))..$((high)) ${value:-0}"
 		done
 }
@@ -66,7 +66,7 @@ check_settings() {
 }
 
 check_sysctls() {
-	same "$(sed -n 's/.*procname = "\(.*\)",/\1/p' "$tree/kmod/sysctl.c")" \
+	same "$(sed -n 's/.*procname = "\(.*\)",/\1/p' "$tree/kmod/settings.c")" \
 		"$(section SETTINGS <"$(doc mssfrac.4.rst)" | rows | cut -d' ' -f1)"
 }
 
@@ -298,9 +298,9 @@ for check in settings sysctls counters whys fields constants arms ranges cells \
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
-plant settings kmod/sysctl.c 's/seg_max = 32/seg_max = 33/'
-plant settings kmod/sysctl.c 's/(SEG_MAX_MAX\t)256/\1255/'
-plant sysctls kmod/sysctl.c 's/"ab_seed"/"ab_key"/'
+plant settings kmod/settings.c 's/seg_max = 32/seg_max = 33/'
+plant settings kmod/settings.c 's/(SEG_MAX_MAX\t)256/\1255/'
+plant sysctls kmod/settings.c 's/"ab_seed"/"ab_key"/'
 plant sysctls "$module" 's/^tx_frac /tx_part /'
 plant counters kmod/mssfrac.h 's/X\(tx_kept\)/X(tx_held)/'
 plant counters "$module" 's/^rx_raised /rx_grown  /'
