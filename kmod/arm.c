@@ -8,7 +8,8 @@
 #include <linux/siphash.h>
 #include <net/ipv6.h>
 
-#include "mssfrac.h"
+#include "arm.h"
+#include "settings.h"
 
 struct endpoint {
 	struct in6_addr addr;	/* IPv4 as ::ffff:a.b.c.d */

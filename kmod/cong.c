@@ -30,8 +30,9 @@
 #include <linux/module.h>
 #include <net/tcp.h>
 
+#include "cong.h"
 #include "cwnd.h"
-#include "mssfrac.h"
+#include "tx.h"
 #include "window.h"
 
 /* Segments one ACK may count for, RFC 3465 section 2; in Loss: section 2.3. */

@@ -20,7 +20,8 @@
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
 
-#include "mssfrac.h"
+#include "conn.h"
+#include "netns.h"
 #include "trace.h"
 
 struct mssfrac_conns mssfrac_conns __read_mostly;

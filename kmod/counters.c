@@ -8,7 +8,9 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 
-#include "mssfrac.h"
+#include "conn.h"
+#include "counters.h"
+#include "netns.h"
 
 static const char *const arm_names[MSSFRAC_ARMS] = {
 	[MSSFRAC_STOCK] = "stock",
@@ -34,7 +36,7 @@ static int stats_show(struct seq_file *seq, void *v)
 	return 0;
 }
 
-int mssfrac_stats_register(struct net *net)
+int mssfrac_counters_register(struct net *net)
 {
 	if (!proc_create_net_single("mssfrac", 0444, net->proc_net, stats_show,
 				    NULL))
@@ -42,7 +44,7 @@ int mssfrac_stats_register(struct net *net)
 	return 0;
 }
 
-void mssfrac_stats_unregister(struct net *net)
+void mssfrac_counters_unregister(struct net *net)
 {
 	remove_proc_entry("mssfrac", net->proc_net);
 }

@@ -20,7 +20,8 @@
 #include <linux/tcp.h>
 #include <linux/tracepoint.h>
 
-#include "mssfrac.h"
+#include "conn.h"
+#include "est.h"
 #include "window.h"
 
 /* A sender that changed its size is believed after so many segments. */

@@ -10,9 +10,12 @@
 #include <linux/kprobes.h>
 #include <linux/rcupdate.h>
 #include <linux/static_call.h>
+#include <net/tcp.h>
 
 #include "compat.h"
-#include "mssfrac.h"
+#include "hook.h"
+#include "rx.h"
+#include "tx.h"
 
 /*
  * The originals are reached by a direct call to the instruction behind their

@@ -11,26 +11,32 @@
 
 #include <linux/module.h>
 
-#include "mssfrac.h"
+#include "conn.h"
+#include "cong.h"
+#include "counters.h"
+#include "est.h"
+#include "hook.h"
+#include "netns.h"
+#include "settings.h"
 
 unsigned int mssfrac_net_id __read_mostly;
 
 static int __net_init net_init(struct net *net)
 {
-	int err = mssfrac_stats_register(net);
+	int err = mssfrac_counters_register(net);
 
 	if (err)
 		return err;
-	err = mssfrac_sysctl_register(net);
+	err = mssfrac_settings_register(net);
 	if (err)
-		mssfrac_stats_unregister(net);
+		mssfrac_counters_unregister(net);
 	return err;
 }
 
 static void __net_exit net_exit(struct net *net)
 {
-	mssfrac_sysctl_unregister(net);
-	mssfrac_stats_unregister(net);
+	mssfrac_settings_unregister(net);
+	mssfrac_counters_unregister(net);
 }
 
 static struct pernet_operations net_ops = {

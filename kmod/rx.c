@@ -6,7 +6,9 @@
  * buffer may hold, and never takes back what was offered: the kernel's
  * tcp_select_window() keeps the right edge.
  */
-#include "mssfrac.h"
+#include "conn.h"
+#include "est.h"
+#include "rx.h"
 #include "trace.h"
 #include "window.h"
 

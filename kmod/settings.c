@@ -10,7 +10,9 @@
 #include <linux/sysctl.h>
 
 #include "compat.h"
-#include "mssfrac.h"
+#include "est.h"
+#include "netns.h"
+#include "settings.h"
 #include "window.h"
 
 #define SEG_MAX_MIN	2
@@ -175,7 +177,7 @@ static const struct ctl_table template[] = {
 	{ }	/* ends the table before 6.6, see compat.h */
 };
 
-int mssfrac_sysctl_register(struct net *net)
+int mssfrac_settings_register(struct net *net)
 {
 	struct mssfrac_net *mn = mssfrac_net(net);
 	size_t i;
@@ -204,7 +206,7 @@ int mssfrac_sysctl_register(struct net *net)
 	return 0;
 }
 
-void mssfrac_sysctl_unregister(struct net *net)
+void mssfrac_settings_unregister(struct net *net)
 {
 	struct mssfrac_net *mn = mssfrac_net(net);
 

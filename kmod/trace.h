@@ -14,7 +14,10 @@
 #include <linux/tracepoint.h>
 #include <net/inet_sock.h>
 
-#include "mssfrac.h"
+#include "arm.h"
+#include "conn.h"
+#include "est.h"
+#include "trial.h"
 
 /* For those that read the format and not the text: perf, trace-cmd. */
 TRACE_DEFINE_ENUM(MSSFRAC_TREATED);

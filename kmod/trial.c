@@ -30,7 +30,9 @@
  */
 #include <linux/math64.h>
 
-#include "mssfrac.h"
+#include "conn.h"
+#include "trial.h"
+#include "tx.h"
 #include "window.h"
 
 /* Round trips to measure for one verdict, and the least time they take. */

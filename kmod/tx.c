@@ -16,8 +16,10 @@
  * Round trips are told by sequence numbers, as in tcp_vegas.c (beg_snd_nxt):
  * one ends when all that was in flight at its start is acknowledged.
  */
-#include "mssfrac.h"
+#include "conn.h"
 #include "trace.h"
+#include "trial.h"
+#include "tx.h"
 #include "window.h"
 
 /* Half of TCP_RTO_MIN: waiting longer than this is a stall, not a read. */

@@ -71,7 +71,7 @@ check_sysctls() {
 }
 
 check_counters() {
-	same "$(sed -n 's/^\tX(\([a-z_]*\)).*/\1/p' "$tree/kmod/mssfrac.h")" \
+	same "$(sed -n 's/^\tX(\([a-z_]*\)).*/\1/p' "$tree/kmod/counters.h")" \
 		"$(section COUNTERS <"$(doc mssfrac.4.rst)" | rows | cut -d' ' -f1)"
 }
 
@@ -79,7 +79,7 @@ check_counters() {
 whys() {
 	local number=0 name
 	sed -n '/^enum mssfrac_tx_why/,/^}/s/^\t\(MSSFRAC_WHY_[A-Z_]*\).*/\1/p' \
-		"$tree/kmod/mssfrac.h" |
+		"$tree/kmod/trial.h" |
 		while read -r name; do
 			echo "$number $(sed -n "s/.*{ $name, \"\(.*\)\" }.*/\1/p" \
 				"$tree/kmod/trace.h")"
@@ -302,10 +302,10 @@ plant settings kmod/settings.c 's/seg_max = 32/seg_max = 33/'
 plant settings kmod/settings.c 's/(SEG_MAX_MAX\t)256/\1255/'
 plant sysctls kmod/settings.c 's/"ab_seed"/"ab_key"/'
 plant sysctls "$module" 's/^tx_frac /tx_part /'
-plant counters kmod/mssfrac.h 's/X\(tx_kept\)/X(tx_held)/'
+plant counters kmod/counters.h 's/X\(tx_kept\)/X(tx_held)/'
 plant counters "$module" 's/^rx_raised /rx_grown  /'
 plant whys kmod/trace.h 's/"stall"/"stalled"/'
-plant whys kmod/mssfrac.h '/^\tMSSFRAC_WHY_KEPT,/d'
+plant whys kmod/trial.h '/^\tMSSFRAC_WHY_KEPT,/d'
 plant fields kmod/trace.h 's/u32, space/u64, space/'
 plant constants kmod/trial.c 's/(EPOCH_ROUNDS\t)12/\113/'
 plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'

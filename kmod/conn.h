@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * State of one TCP connection, and the table that finds it by the address of
+ * its socket.  Who may touch it, and until when: conn.c.
+ */
+#ifndef MSSFRAC_CONN_H
+#define MSSFRAC_CONN_H
+
+#include <linux/hash.h>
+#include <linux/rculist.h>
+#include <linux/types.h>
+#include <linux/u64_stats_sync.h>
+#include <net/tcp.h>
+
+#include "arm.h"
+#include "counters.h"
+#include "netns.h"
+#include "rx.h"
+#include "tx.h"
+
+struct mssfrac_conn {
+	struct hlist_node node;	/* in mssfrac_conns */
+	const struct sock *sk;	/* key; valid while on the list of its shard */
+	struct mssfrac_net *mn;
+	u8 arm;			/* enum mssfrac_arm; fixed at creation */
+	u8 pinned:1;		/* the socket's mark picked the arm */
+	u32 first_in;		/* data_segs_in when first seen */
+	u32 first_out;		/* data_segs_out then */
+	u64_stats_t count[MSSFRAC_NR_COUNTERS];
+	struct mssfrac_rx rx;
+	struct mssfrac_tx tx;
+	struct hlist_node live;	/* in its shard; unhashed once it has ended */
+	struct rcu_head rcu;
+};
+
+/* Add to a counter of the connection.  Under the socket lock. */
+#define mssfrac_count(conn, counter, n)					\
+	u64_stats_add(&(conn)->count[MSSFRAC_##counter], n)
+
+struct mssfrac_conns {
+	struct hlist_head *buckets;
+	unsigned int bits;
+};
+
+extern struct mssfrac_conns mssfrac_conns;
+
+int mssfrac_conn_init(void);
+void mssfrac_conn_exit(void);
+struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk);
+void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals);
+
+static inline u32 mssfrac_conn_hash(const struct sock *sk)
+{
+	return hash_ptr(sk, mssfrac_conns.bits);
+}
+
+/*
+ * Several times a segment: so no rhashtable, and RCU by preemption, which is
+ * two instructions instead of two calls.  The caller holds the socket, and the
+ * state outlives the section.
+ */
+static inline struct mssfrac_conn *mssfrac_conn_find(const struct sock *sk)
+{
+	struct mssfrac_conn *conn;
+
+	rcu_read_lock_sched();
+	hlist_for_each_entry_rcu(conn,
+				 &mssfrac_conns.buckets[mssfrac_conn_hash(sk)],
+				 node, rcu_read_lock_sched_held())
+		if (conn->sk == sk)
+			break;
+	rcu_read_unlock_sched();
+	return conn;
+}
+
+/*
+ * Sockets whose window or segment size others own: upper-layer protocols such
+ * as kTLS, repair mode and path MTU probing can begin at any time.
+ */
+static inline bool mssfrac_conn_left_alone(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_ulp_ops || tcp_sk(sk)->repair ||
+	       inet_csk(sk)->icsk_mtup.enabled;
+}
+
+/*
+ * The state of @sk; NULL if it is not ours to treat or memory is short, which
+ * means stock behaviour.
+ */
+static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
+{
+	struct mssfrac_conn *conn;
+
+	if (mssfrac_conn_left_alone(sk))
+		return NULL;
+	conn = mssfrac_conn_find(sk);
+	return likely(conn) ? conn : mssfrac_conn_new(sk);
+}
+
+/*
+ * What @counter has yet to grow by: @now is the kernel's 32-bit count, @first
+ * what it was when first seen.  Right across a wrap, and for readers too.
+ */
+static inline u32 mssfrac_conn_uncounted(u64 counter, u32 now, u32 first)
+{
+	return now - first - (u32)counter;
+}
+
+/* Count the data segments since the last call. */
+static inline void mssfrac_conn_count(const struct sock *sk,
+				      struct mssfrac_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 in = u64_stats_read(&conn->count[MSSFRAC_rx_segments]);
+	u64 out = u64_stats_read(&conn->count[MSSFRAC_tx_segments]);
+
+	mssfrac_count(conn, rx_segments,
+		      mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),
+					     conn->first_in));
+	mssfrac_count(conn, tx_segments,
+		      mssfrac_conn_uncounted(out, READ_ONCE(tp->data_segs_out),
+					     conn->first_out));
+}
+
+#endif /* MSSFRAC_CONN_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Receiver policy: its state in each connection, and its entry point. */
+#ifndef MSSFRAC_RX_H
+#define MSSFRAC_RX_H
+
+#include <linux/types.h>
+#include <linux/win_minmax.h>
+
+struct sock;
+
+/* Every field under the socket lock. */
+struct mssfrac_rx {
+	struct minmax seg;	/* largest segment of late, bytes (est.c) */
+	u32 ssthresh;		/* rcv_ssthresh when it last moved, bytes */
+	u32 still_since;	/* data_segs_in then */
+	u8 steady;		/* it has stood still: offers may be raised */
+};
+
+/* Socket lock held, any context. */
+u32 mssfrac_rx_window(struct sock *sk, u32 stock);
+
+#endif /* MSSFRAC_RX_H */
