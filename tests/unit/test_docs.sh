@@ -108,7 +108,7 @@ check_constants() {
 		"$tree/kmod/window.h")" \
 		"$(sed -E 's,^(\S+)_MIN/MAX +([0-9]+)\, ([0-9]+).*,\1_MIN \2\n\1_MAX \3,;t
 			s,^([A-Z_]+) +(1/)?([0-9]+).*,\1 \3,' \
-			"$(doc architecture.rst)" | grep -E '^[A-Z]+(_[A-Z]+)+ [0-9]+$')"
+			"$(doc sender-states.rst)" | grep -E '^[A-Z]+(_[A-Z]+)+ [0-9]+$')"
 }
 
 # name low..high, of ARM_KEYS and RANGES
