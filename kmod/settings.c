@@ -1,89 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * net.mssfrac.*: the settings of one namespace, and the module parameters of
- * the same names that give every namespace its start values.  The only place
- * that knows their ranges; a value out of range is EINVAL and the old one
- * stays.
+ * Turns the table of settings into sysctls net.mssfrac.* of each network
+ * namespace, and into module parameters of the same names.  A parameter is the
+ * start value of every namespace.  A value out of range is refused with EINVAL
+ * and the old value stays.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/stringify.h>
 #include <linux/sysctl.h>
 
 #include "compat.h"
 #include "est.h"
 #include "netns.h"
 #include "settings.h"
-#include "window.h"
-
-#define SEG_MAX_MIN	2
-#define SEG_MAX_MAX	256
 
 static struct mssfrac_settings start = {
-	.ab_percent = 100,
-	.seg_max = 32,
+#define X(name, type, low, high, value, ...) .name = value,
+	MSSFRAC_SETTINGS(X)
+#undef X
 };
 
-/* What a parameter may hold, and where it is kept: one of u8, u32. */
-struct param_range {
-	unsigned int min, max;
-	u8 *u8;
-	u32 *u32;
+struct setting {
+	const char *name;
+	unsigned int low, high;
+	size_t offset;	/* in struct mssfrac_settings */
+	size_t size;	/* bytes: u8 or u32 */
 };
 
-static int param_set_ranged(const char *val, const struct kernel_param *kp)
+enum {
+#define X(name, ...) SETTING_##name,
+	MSSFRAC_SETTINGS(X)
+#undef X
+	NR_SETTINGS
+};
+
+static const struct setting settings[NR_SETTINGS] = {
+#define X(_name, type, _low, _high, ...)				\
+	[SETTING_##_name] = {						\
+		.name = #_name,						\
+		.low = _low,						\
+		.high = _high,						\
+		.offset = offsetof(struct mssfrac_settings, _name),	\
+		.size = sizeof(type),					\
+	},
+	MSSFRAC_SETTINGS(X)
+#undef X
+};
+
+static void *field(struct mssfrac_settings *set, const struct setting *setting)
 {
-	const struct param_range *range = kp->arg;
+	return (void *)set + setting->offset;
+}
+
+/* --- Module parameters ---------------------------------------------------- */
+
+static int param_set(const char *val, const struct kernel_param *kp)
+{
+	const struct setting *setting = kp->arg;
+	void *to = field(&start, setting);
 	unsigned int n;
 	int err = kstrtouint(val, 0, &n);
 
 	if (err)
 		return err;
-	if (n < range->min || n > range->max)
+	if (n < setting->low || n > setting->high)
 		return -EINVAL;
-	if (range->u8)
-		*range->u8 = n;
+	if (setting->size == sizeof(u8))
+		*(u8 *)to = n;
 	else
-		*range->u32 = n;
+		*(u32 *)to = n;
 	return 0;
 }
 
-static int param_get_ranged(char *buf, const struct kernel_param *kp)
+static int param_get(char *buf, const struct kernel_param *kp)
 {
-	const struct param_range *range = kp->arg;
+	const struct setting *setting = kp->arg;
+	void *from = field(&start, setting);
 
-	return sysfs_emit(buf, "%u\n", range->u8 ? *range->u8 : *range->u32);
+	return sysfs_emit(buf, "%u\n", setting->size == sizeof(u8) ?
+			  *(u8 *)from : *(u32 *)from);
 }
 
-static const struct kernel_param_ops ranged = {
-	.set = param_set_ranged,
-	.get = param_get_ranged,
+static const struct kernel_param_ops param_ops = {
+	.set = param_set,
+	.get = param_get,
 };
 
-#define PARAM(name, type, lo, hi, text)					\
-	static const struct param_range name##_range = {			\
-		.min = lo, .max = hi, .type = &start.name,		\
-	};								\
-	module_param_cb(name, &ranged, (void *)&name##_range, 0444);	\
-	MODULE_PARM_DESC(name, text)
+#define X(name, type, low, high, value, unit, text)			\
+	module_param_cb(name, &param_ops,				\
+			(void *)&settings[SETTING_##name], 0444);	\
+	MODULE_PARM_DESC(name, text " [" unit ", " __stringify(low) ".." \
+			 __stringify(high) ", default " __stringify(value) "]");
+MSSFRAC_SETTINGS(X)
+#undef X
 
-PARAM(rx_frac, u8, 0, MSSFRAC_MAX_FRAC,
-      "receiver window step is rcv_mss/N; 0 off, 1..64 (start value)");
-PARAM(tx_frac, u8, 0, MSSFRAC_MAX_FRAC,
-      "sender segment step is MSS/N; 0 off, 1..64 (start value)");
-PARAM(rx_mss_est, u8, 0, 1,
-      "receiver's estimate of the sender's MSS: 0 kernel, 1 conservative (start value)");
-PARAM(tx_steady, u8, 0, 1,
-      "sender lowers the MSS step by step in a steady window; 0, 1 (start value)");
-PARAM(seg_max, u32, SEG_MAX_MIN, SEG_MAX_MAX,
-      "act while a window holds at most this many segments; 2..256, default 16");
-PARAM(ab_percent, u8, 0, 100,
-      "share of connections in the treated arm; 0..100, default 100");
-PARAM(ab_seed, u32, 0, U32_MAX,
-      "key of the hash that picks the arm; any u32, default 0");
-PARAM(ab_mark, u32, 0, U32_MAX - 1,
-      "socket mark that pins to the stock arm, one more to treated; 0 off");
+/* --- Sysctls ---------------------------------------------------------------- */
 
-/* Whoever asks for the estimate starts the probe it comes from. */
+/* Register the tcp_probe hook when the first namespace enables rx_mss_est. */
 static int rx_mss_est_handler(MSSFRAC_CTL_TABLE *table, int write, void *buffer,
 			      size_t *lenp, loff_t *ppos)
 {
@@ -94,93 +108,26 @@ static int rx_mss_est_handler(MSSFRAC_CTL_TABLE *table, int write, void *buffer,
 	return err;
 }
 
-static unsigned int frac_max = MSSFRAC_MAX_FRAC;
-static unsigned int percent_max = 100;
-static unsigned int mark_max = U32_MAX - 1;	/* treated is one more */
-static unsigned int seg_max_min = SEG_MAX_MIN;
-static unsigned int seg_max_max = SEG_MAX_MAX;
-
-/* .data holds the offset in struct mssfrac_settings until registration. */
-#define OFFSET(field) ((void *)offsetof(struct mssfrac_settings, field))
-
-static const struct ctl_table template[] = {
-	{
-		.procname = "rx_frac",
-		.data = OFFSET(rx_frac),
-		.maxlen = sizeof(u8),
-		.mode = 0644,
-		.proc_handler = proc_dou8vec_minmax,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = &frac_max,
-	},
-	{
-		.procname = "tx_frac",
-		.data = OFFSET(tx_frac),
-		.maxlen = sizeof(u8),
-		.mode = 0644,
-		.proc_handler = proc_dou8vec_minmax,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = &frac_max,
-	},
-	{
-		.procname = "rx_mss_est",
-		.data = OFFSET(rx_mss_est),
-		.maxlen = sizeof(u8),
-		.mode = 0644,
-		.proc_handler = rx_mss_est_handler,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = SYSCTL_ONE,
-	},
-	{
-		.procname = "tx_steady",
-		.data = OFFSET(tx_steady),
-		.maxlen = sizeof(u8),
-		.mode = 0644,
-		.proc_handler = proc_dou8vec_minmax,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = SYSCTL_ONE,
-	},
-	{
-		.procname = "seg_max",
-		.data = OFFSET(seg_max),
-		.maxlen = sizeof(u32),
-		.mode = 0644,
-		.proc_handler = proc_douintvec_minmax,
-		.extra1 = &seg_max_min,
-		.extra2 = &seg_max_max,
-	},
-	{
-		.procname = "ab_percent",
-		.data = OFFSET(ab_percent),
-		.maxlen = sizeof(u8),
-		.mode = 0644,
-		.proc_handler = proc_dou8vec_minmax,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = &percent_max,
-	},
-	{
-		.procname = "ab_seed",
-		.data = OFFSET(ab_seed),
-		.maxlen = sizeof(u32),
-		.mode = 0644,
-		.proc_handler = proc_douintvec,
-	},
-	{
-		.procname = "ab_mark",
-		.data = OFFSET(ab_mark),
-		.maxlen = sizeof(u32),
-		.mode = 0644,
-		.proc_handler = proc_douintvec_minmax,
-		.extra1 = SYSCTL_ZERO,
-		.extra2 = &mark_max,
-	},
-	{ }	/* ends the table before 6.6, see compat.h */
-};
+static void describe(struct ctl_table *entry, const struct setting *setting,
+		     struct mssfrac_settings *set)
+{
+	entry->procname = setting->name;
+	entry->data = field(set, setting);
+	entry->maxlen = setting->size;
+	entry->mode = 0644;
+	entry->proc_handler = setting->size == sizeof(u8) ?
+			      proc_dou8vec_minmax : proc_douintvec_minmax;
+	if (setting == &settings[SETTING_rx_mss_est])
+		entry->proc_handler = rx_mss_est_handler;
+	/* Only read. */
+	entry->extra1 = (void *)&setting->low;
+	entry->extra2 = (void *)&setting->high;
+}
 
 int mssfrac_settings_register(struct net *net)
 {
 	struct mssfrac_net *mn = mssfrac_net(net);
-	size_t i;
+	int i;
 
 	if (start.rx_mss_est) {
 		int err = mssfrac_est_want();
@@ -189,16 +136,17 @@ int mssfrac_settings_register(struct net *net)
 			return err;
 	}
 	mn->set = start;
-	mn->sysctl_table = kmemdup(template, sizeof(template), GFP_KERNEL);
+	/* An empty entry ends the table before 6.6, see compat.h. */
+	mn->sysctl_table = kcalloc(NR_SETTINGS + 1, sizeof(*mn->sysctl_table),
+				   GFP_KERNEL);
 	if (!mn->sysctl_table)
 		return -ENOMEM;
-	for (i = 0; i < ARRAY_SIZE(template) - 1; i++)
-		mn->sysctl_table[i].data = (void *)&mn->set +
-					   (unsigned long)template[i].data;
+	for (i = 0; i < NR_SETTINGS; i++)
+		describe(&mn->sysctl_table[i], &settings[i], &mn->set);
 
 	mn->sysctl_header = register_net_sysctl_sz(net, "net/mssfrac",
 						   mn->sysctl_table,
-						   ARRAY_SIZE(template) - 1);
+						   NR_SETTINGS);
 	if (!mn->sysctl_header) {
 		kfree(mn->sysctl_table);
 		return -ENOMEM;

@@ -8,17 +8,37 @@
 
 #include <linux/types.h>
 
+#include "window.h"
+
 struct net;
 
+/*
+ * The one table of settings.  The module parameters, their modinfo text, the
+ * sysctls and the check of mssfrac(4) are made from it.
+ * name, type, lowest, highest and default value, unit, description
+ */
+#define MSSFRAC_SETTINGS(X)						\
+	X(rx_frac, u8, 0, MSSFRAC_MAX_FRAC, 0, "steps per MSS",		\
+	  "receiver: advertise windows in steps of MSS/N; 0 is off")	\
+	X(tx_frac, u8, 0, MSSFRAC_MAX_FRAC, 0, "steps per MSS",		\
+	  "sender: fill windows with segments smaller than the MSS; 0 is off") \
+	X(rx_mss_est, u8, 0, 1, 0, "choice",				\
+	  "receiver: estimate of the sender's MSS; 0 kernel, 1 conservative") \
+	X(tx_steady, u8, 0, 1, 0, "choice",				\
+	  "sender: lower the segment size; 0 at once, 1 step by step")	\
+	X(seg_max, u32, 2, 256, 32, "segments",				\
+	  "act while a window holds at most this many segments")	\
+	X(ab_percent, u8, 0, 100, 100, "percent",			\
+	  "share of connections in the treatment arm")			\
+	X(ab_seed, u32, 0, 4294967295, 0, "key",			\
+	  "key of the hash that picks the arm")				\
+	X(ab_mark, u32, 0, 4294967294, 0, "socket mark",		\
+	  "mark that pins to the control arm; mark + 1 pins to treatment; 0 is off")
+
 struct mssfrac_settings {
-	u8 rx_frac;	/* 0 off, 1..64: offer windows in steps of rcv_mss/N */
-	u8 tx_frac;	/* 0 off, 1..64: segments in steps of MSS/N */
-	u8 rx_mss_est;	/* sender's MSS: 0 the kernel's, 1 conservative */
-	u8 tx_steady;	/* 0, 1: lower the MSS only in a locked window */
-	u8 ab_percent;	/* share of connections in the treated arm */
-	u32 seg_max;	/* act while a window holds at most this many segments */
-	u32 ab_seed;	/* key of the hash that picks the arm */
-	u32 ab_mark;	/* socket mark that pins to stock, + 1 to treated; 0 off */
+#define X(name, type, ...) type name;
+	MSSFRAC_SETTINGS(X)
+#undef X
 };
 
 int mssfrac_settings_register(struct net *net);
