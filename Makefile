@@ -110,10 +110,10 @@ check-debug:			## module tests and stress on a debug kernel
 	@scripts/debug-kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
-check-plants:			## are planted faults found on the debug kernel
+check-fault-injection:			## are planted faults found on the debug kernel
 	@scripts/setup build guest check debug
 	@scripts/debug-kernel
-	@tests/plants/check
+	@tests/fault-injection/check
 
 check-all:			## the same on every kernel of KERNELS, and DKMS
 	@scripts/setup build guest $(ALL) check ab roots
@@ -201,7 +201,7 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
-	fuzz docs tools demo check check-bare check-all check-debug check-packetdrill check-plants check-unit \
+	fuzz docs tools demo check check-bare check-all check-debug check-packetdrill check-fault-injection check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
 	undkms install uninstall clean help

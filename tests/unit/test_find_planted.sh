@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# tests/bisect/orders on a tree of stubs, with steps that look at the sources:
+# tests/bisect/find-planted on a tree of stubs, with steps that look at the sources:
 # it must name the planted commit wherever it is, and must not pass steps that
 # see nothing, see something else, or cannot tell.
 # shellcheck disable=SC2016 # steps are for the shell that runs them
@@ -13,7 +13,7 @@ n=0
 bad=0
 
 mkdir -p "$tmp"/linux/net/{core,ethernet,ipv4,ipv6,sched}
-for file in $(sed -n '/^FILES="/,/"$/p' "$top/tests/bisect/orders" |
+for file in $(sed -n '/^FILES="/,/"$/p' "$top/tests/bisect/find-planted" |
 	sed 's/FILES=//' | tr -d '"'); do
 	printf '// SPDX\nint icsk;\n' >"$tmp/linux/net/$file.c"
 done
@@ -26,7 +26,7 @@ before=$(find "$tmp/linux" -type f -exec sha256sum {} + | sort)
 expect() {
 	local name=$1 status=$2 text=$3 got
 	shift 3
-	"$top/tests/bisect/orders" "$@" >"$tmp/out" 2>&1
+	"$top/tests/bisect/find-planted" "$@" >"$tmp/out" 2>&1
 	got=$?
 	n=$((n + 1))
 	if [ $got -eq "$status" ] && grep -q -e "$text" "$tmp/out"; then
