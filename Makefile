@@ -110,7 +110,7 @@ check-debug:			## module tests and stress on a debug kernel
 	@scripts/debug-kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
-check-fault-injection:			## are planted faults found on the debug kernel
+check-fault-injection:			## does the debug kernel detect injected faults
 	@scripts/setup build guest check debug
 	@scripts/debug-kernel
 	@tests/fault-injection/check
@@ -201,7 +201,8 @@ help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
-	fuzz docs tools demo check check-bare check-all check-debug check-packetdrill check-fault-injection check-unit \
+	fuzz docs tools demo check check-bare check-all check-debug check-fault-injection check-packetdrill \
+	check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
 	undkms install uninstall clean help
