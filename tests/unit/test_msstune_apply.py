@@ -114,7 +114,8 @@ def test_every_setting_of_a_device_is_put_back():
         [*unshare, "sh", "-c", "mount -t sysfs none /sys && ip link add va "
          "type veth peer name vb"], check=False, capture_output=True)
     if made.returncode:
-        pytest.skip("no right to make a network namespace, or no veth")
+        pytest.skip("cannot make a namespace with a veth: "
+                    + made.stderr.decode().strip())
     done = subprocess.run(
         [*unshare, "sh", "-c", "mount -t sysfs none /sys && ip link add va "
          "type veth peer name vb && ip link set va up && exec "
