@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What scripts/debug-kernel and scripts/tree-kernel share: a kernel built
-# outside its source tree, configured by allnoconfig and a fragment.  Sourced;
-# a caller has the function say and, if others shall come first, NICE.
+# Shared by scripts/debug-kernel and scripts/tree-kernel: builds a kernel
+# outside its source tree, configured by allnoconfig and a fragment.  Sourced.
+# The caller defines the function say, and may set NICE for a lower priority.
 
-# kbuild SOURCE BUILD WORD...: becomes make, to be called in a subshell
+# kbuild SOURCE BUILD WORD...: executes make; call it in a subshell
 kbuild() {
 	local source=$1 build=$2
 
 	shift 2
-	# Job slots of a make above us do not reach through these scripts.
+	# The job server of a calling make is not reachable through these scripts.
 	exec env -u MAKEFLAGS -u MFLAGS nice -n "${NICE:-0}" make -C "$source" \
 		O="$build" "$@" 9>&- </dev/null
 }
@@ -25,14 +25,14 @@ kbuild_lost() {
 	grep '^CONFIG_' | grep -v -x -F -f "$1/.config" || true
 }
 
-# kbuild_make SOURCE BUILD LOG TARGET...: builds, and says how far it is each
-# minute.  Its status is that of make.
+# kbuild_make SOURCE BUILD LOG TARGET...: builds, and prints its progress each
+# minute.  Returns the status of make.
 kbuild_make() {
 	local log=$3 begun=$SECONDS next=60 make
 
 	(kbuild "$1" "$2" -j"$(nproc)" "${@:4}") >>"$log" 2>&1 &
 	make=$!
-	# shellcheck disable=SC2064 # the process of now
+	# shellcheck disable=SC2064 # expand it now
 	trap "kill $make 2>/dev/null || true" EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
@@ -47,7 +47,7 @@ kbuild_make() {
 	wait "$make"
 }
 
-# kbuild_errors LOG: what a failed build said
+# kbuild_errors LOG: the error messages of a failed build
 kbuild_errors() {
 	grep -E -A 5 'error:|Error ' "$1" | tail -n 20
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Read KTAP and judge it: pure functions over text.  A test passes only if
-it planned its cases, reported each of them ok and exited as promised;
-everything else is a failure with one sentence that says why."""
+"""Parse and judge KTAP output: pure functions over text.  A test passes only
+if it planned its cases, reported each of them ok and exited with the matching
+status.  Everything else is a failure, with one sentence that gives the reason."""
 import re
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Case:
 
 @dataclass
 class Section:
-    """What one script printed inside a guest; no status if it never ended."""
+    """Output of one script inside a guest; status is None if it never ended."""
     output: str
     status: int | None = None
     seconds: int = 0
@@ -33,7 +33,7 @@ class Section:
 
 
 def judge(output: str, status: int | None) -> list[Case]:
-    """The cases of one test; what is wrong with the whole is a failed case."""
+    """The cases of one test.  A fault of the whole test becomes a failed case."""
     plan = None
     why_none = ""
     cases: list[Case] = []
@@ -92,13 +92,13 @@ def judge(output: str, status: int | None) -> list[Case]:
 
 
 def last_remark(output: str) -> str:
-    """The last '# SKIP reason' or other remark of a skipped test."""
+    """The last '# SKIP reason' or other comment line of a skipped test."""
     remarks = re.findall(r"^# (?:SKIP:?\s*)?(.+)$", output, re.MULTILINE)
     return remarks[-1] if remarks else ""
 
 
 def sections(output: str) -> dict[str, Section]:
-    """Split what tests/in-guest printed, by script."""
+    """Split the output of tests/in-guest by script."""
     found: dict[str, Section] = {}
     current = None
     for line in output.splitlines(keepends=True):
@@ -119,8 +119,8 @@ def judge_guest(output: str, status: int, expected: list[str]) \
         -> dict[str, list[Case]]:
     """Verdict on one guest: every expected script, then the guest itself.
 
-    status is that of scripts/guest; the driver inside always ends with 0,
-    so anything else is trouble with the guest and not with a script."""
+    status is the exit status of scripts/guest.  The driver inside the guest
+    always exits with 0, so any other status is a fault of the guest."""
     found = sections(output)
     verdict = {}
     for name in expected:
@@ -135,8 +135,8 @@ def judge_guest(output: str, status: int, expected: list[str]) \
     if status == 0:
         verdict["kernel"] = [Case("clean kernel log", PASSED)]
     else:
-        reason = {1: "the kernel complained",
+        reason = {1: "the kernel log has a splat",
                   124: "the guest hung",
-                  125: "the guest died"}.get(status, f"exit status {status}")
+                  125: "the guest crashed"}.get(status, f"exit status {status}")
         verdict["kernel"] = [Case("clean kernel log", FAILED, reason)]
     return verdict

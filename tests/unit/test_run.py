@@ -106,7 +106,7 @@ def test_guest_crash_in_the_middle():
                                            "test_c.sh"])
     assert failed_tests(verdict) == {"test_b.sh", "test_c.sh", "kernel"}
     assert verdict["test_c.sh"][0].reason == "did not run"
-    assert verdict["kernel"][0].reason == "the guest died"
+    assert verdict["kernel"][0].reason == "the guest crashed"
 
 
 @pytest.mark.parametrize("status", [1, 2, 124, 125, 130])
@@ -205,7 +205,7 @@ def test_what_each_command_runs(tmp_path, monkeypatch):
         "6.1  i h bookworm check\n7.2  i h trixie-backports check-all\n")
     assert run.kernels("check") == ["6.1"]
     assert run.kernels() == ["6.1", "7.2"]
-    monkeypatch.setattr(run, "dkms_ring", lambda: [("dkms/bookworm", None)])
+    monkeypatch.setattr(run, "dkms_stage", lambda: [("dkms/bookworm", None)])
     assert "dkms/bookworm" not in run.names(["6.1"], False)
     assert "dkms/bookworm" in run.names(["6.1", "7.2"], True)
     assert "build/kmod-7.2" in run.names(["6.1", "7.2"], True)
