@@ -12,13 +12,18 @@ TESTED  := $(shell awk '/^[0-9]/ && $$NF == "check" { print $$1 }' KERNELS)
 ALL     := $(shell awk '/^[0-9]/ { print $$1 }' KERNELS)
 
 CLANG   ?= clang
-CFLAGS  ?= -std=gnu11 -O2 -g -Wall -Wextra -Werror
+WERROR  ?= -Werror
+CFLAGS  ?= -O2 -g
+# What builds the programs, if it is missing; packagers set true.
+SETUP   ?= scripts/setup
 
 ifneq ($(words $(TOP)):$(findstring :,$(TOP)),1:)
 $(error Kbuild cannot work below a path with a blank or a colon: $(TOP))
 endif
 
-export V
+COMPILE  = $(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(WERROR) $(LDFLAGS)
+
+export V WERROR
 QUIET   := --no-print-directory $(if $(V),,-s)
 
 all: module pathprof mssab msstune docs	## build everything for this machine (default)
@@ -46,29 +51,29 @@ msstune: tools			## put the tuner beside them
 
 build/bin/mssab-load: $(wildcard userspace/mssab/load/*.[ch])
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
+	@$(COMPILE) -o $@ $(filter %.c,$^)
 
 build/bin/overhead-load: tests/bench/overhead/load.c
 	@mkdir -p $(@D)
-	@$(CC) -D_GNU_SOURCE $(CFLAGS) -o $@ $<
+	@$(COMPILE) -D_GNU_SOURCE -o $@ $<
 
 workloads: pathprof build/bin/workload-load ## build what bisecting records
 
 build/bin/workload-load: experiments/workloads/load.c
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS) -o $@ $<
+	@$(COMPILE) -o $@ $<
 
 pattern: build/tests/pattern-load ## build the load of the stress tests
 
 build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS) -o $@ $(filter %.c,$^)
+	@$(COMPILE) -o $@ $(filter %.c,$^)
 
 stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/overhead-load) ## build what pathprof's times are held against
 
 build/tests/stopwatch: tests/stopwatch/stopwatch.c
 	@mkdir -p $(@D)
-	@$(CC) -D_GNU_SOURCE $(CFLAGS) -o $@ $< -lbpf
+	@$(COMPILE) -D_GNU_SOURCE -o $@ $< -lbpf
 
 build/tests/stopwatch.bpf.o: tests/stopwatch/stopwatch.bpf.c bpf/vmlinux.h
 	@mkdir -p $(@D)
@@ -83,7 +88,7 @@ fuzz: build/tests/fuzz		## build the fuzzer of what pathprof reads
 
 build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.[ch] bpf/*) | pathprof
 	@mkdir -p $(@D)
-	@$(CC) -D_GNU_SOURCE $(CFLAGS) $(SANITIZE) -Dmain=pathprof_main \
+	@$(COMPILE) -D_GNU_SOURCE $(SANITIZE) -Dmain=pathprof_main \
 		-DVERSION='"fuzz"' -Ibpf -Ibuild/bpf -o $@ $(filter %.c,$(filter-out bpf/%,$^)) \
 		-lbpf -ljansson -lncursesw -lm -pthread
 
@@ -91,7 +96,7 @@ docs: tools			## build the manual pages
 	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
 
 tools:
-	@scripts/setup --check build
+	@$(SETUP) --check build
 
 demo:				## show it all in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
@@ -176,6 +181,17 @@ ladder:				## record the workloads on each packaged kernel
 	@$(MAKE) $(QUIET) workloads
 	@scripts/ladder
 
+dist:				## the release archive of HEAD, in build/dist
+	@scripts/dist
+
+deb:				## Debian packages of HEAD, in build/deb
+	@scripts/setup deb
+	@scripts/deb
+
+check-deb: deb			## install, use and purge them in bare Debian roots
+	@scripts/setup guest $(KERNEL)
+	@tests/packages/check
+
 load: module			## load the module into this machine's kernel
 	@scripts/load
 
@@ -205,4 +221,4 @@ help:				## this list
 	check-unit \
 	shell experiment bench-window bench-window-iperf3 bench-cost \
 	bench-overhead bench-programs bench-payload ladder load unload dkms \
-	undkms install uninstall clean help
+	undkms install uninstall dist deb check-deb clean help
