@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What msstune auto gets back of the throughput that a planted fault takes.
+"""How much of the goodput lost to an injected fault msstune auto restores.
 
-Programs that connect again and again send over a path of 5 Mbit/s and 150 ms.  Their
-goodput is measured before a fault, with it, and after auto ran in the namespace of
-one end.  Prints "ok NAME" or "not ok NAME" for each, and the figures of the table in
-Documentation/results/faults.rst.
+Programs that connect repeatedly send over a path of 5 Mbit/s and 150 ms.  Their
+goodput is measured before the fault, with it, and after auto ran in the namespace
+of one end.  Prints "ok NAME" or "not ok NAME" for each case, and the numbers of the
+table in Documentation/results/faults.rst.
 
 usage: auto.py [NAME...]     only these cases
-RESULTS=DIR in the environment keeps auto's reports there.
+RESULTS=DIR in the environment: store auto's reports in DIR.
 """
 import json
 import os
@@ -29,13 +29,13 @@ from mssab.netns import inside  # noqa: E402
 from msstune import cli, throughput  # noqa: E402
 
 LIFE = 1.2      # seconds that a connection sends
-PATIENCE = 3.0  # and that it waits for progress
-LOST = 0.1      # of the goodput, that a fault must take to count
-SHARE = 0.9     # of what was lost, that is to come back
-throughput.STEP = 0.5  # looks cost the only CPU
+PATIENCE = 3.0  # seconds that it waits for progress
+LOST = 0.1      # share of the goodput that a fault must cost to count
+SHARE = 0.9     # share of the loss that must be restored
+throughput.STEP = 0.5  # dumps use the only CPU
 
 NETEM = "tc -n $A qdisc add dev va root netem rate 5mbit limit 40 "
-#: Neither a rate nor batches: what TCP sends at once arrives at once.
+#: Neither a rate nor GSO: a burst arrives as a burst.
 BURSTS = ("tc -n $A qdisc add dev va root netem delay 1ms limit 10000; "
           "ip netns exec $A ethtool -K va gso off tso off")
 TBF = ("tc -n $A qdisc add dev va root handle 1: tbf rate 5mbit burst 20kb limit 1mb; "
@@ -43,8 +43,8 @@ TBF = ("tc -n $A qdisc add dev va root handle 1: tbf rate 5mbit burst 20kb limit
 
 
 def path(mtu=1500, egress=NETEM, host="", delay="150ms"):
-    """Two namespaces: the bottleneck at A's end, all of the @delay at B's.  @host: the
-    end that is the guest's first namespace, whose settings are the host's."""
+    """Make two namespaces with the bottleneck at A's end and all of the @delay at B's.
+    @host: the end that is the guest's first namespace, for settings of the host."""
     take_away()
     for end in (A, B):
         sh(f"ip netns attach {end} $$" if end == host else
@@ -56,7 +56,7 @@ def path(mtu=1500, egress=NETEM, host="", delay="150ms"):
     {egress}
     tc -n {B} qdisc add dev vb root netem delay {delay} limit 10000""")
     for end in (A, B):
-        put(end, {"net.ipv4.tcp_no_metrics_save": 1})  # no connection slows the next
+        put(end, {"net.ipv4.tcp_no_metrics_save": 1})  # connections are independent
 
 
 def take_away():
@@ -67,7 +67,7 @@ def take_away():
 
 @contextmanager
 def service(rcvbuf=0, pairs=1, life=LIFE):
-    """@pairs that send, and who read it, until the block ends; a connection sends for
+    """Run @pairs of senders and readers until the block ends.  A connection sends for
     @life seconds."""
     with inside(B):
         listener = socket.create_server((ADDRESS, PORT))
@@ -93,10 +93,10 @@ def service(rcvbuf=0, pairs=1, life=LIFE):
                         while time.monotonic() < end:
                             sock.sendall(bytes(1 << 14))
                         sock.shutdown(socket.SHUT_WR)
-                        sock.recv(1)  # all of it is read
+                        sock.recv(1)  # until all is read
                 except OSError:
                     continue
-    # Enough that one waits: a reader may still be at the connection before.
+    # More readers than senders: one may still be busy with an earlier connection.
     pids = children(*[reader] * 3 * pairs, *[writer] * pairs)
     listener.close()
     try:
@@ -108,14 +108,14 @@ def service(rcvbuf=0, pairs=1, life=LIFE):
 
 
 def rate(seconds):
-    """Bytes/s that B got."""
+    """Bytes/s that B received."""
     with inside(B):
-        time.sleep(2 * LIFE)  # connections of before are gone
+        time.sleep(2 * LIFE)  # until earlier connections are gone
         return throughput.watch(lambda t: t >= seconds, set())["bytes_per_s"]
 
 
 def auto(end, directory, block, wish):
-    """msstune auto, in this process: Python starts slowly in a guest."""
+    """Run msstune auto in this process: Python starts slowly in a guest."""
     sys.argv = ["msstune", "--state", f"{directory}/state", "auto", "--yes",
                 "--pairs", "8", "--block", block, "--settle", "2s", "--interval",
                 "3s", "--rate", wish, "--allow-disruptive", "--no-report", "-o",
@@ -124,13 +124,12 @@ def auto(end, directory, block, wish):
         return cli.main()
 
 
-#: Losses come by chance, and cost a connection after its first seconds.
+#: Losses are random, and cost a connection after its first seconds.
 LOSSY = {"service": {"pairs": 3, "life": 6.0}, "block": "12s", "look": 80.0}
-#: name: what path() and service() get; sysctls of A and B before the fault; the fault:
-#: sysctls of A and B, commands; where auto runs; whether the programs are started
-#: again before the last look: a listener keeps the buffer that it began with; how
-#: long auto looks at a block, and the rate that it is to reach; seconds for which the
-#: goodput is taken.
+#: name: arguments of path() and service(); sysctls of A and B before the fault; the
+#: fault: sysctls of A and B, commands; where auto runs; whether the programs are
+#: restarted before the last measurement, because a listener keeps its buffer; length
+#: of auto's blocks, and the rate to reach; seconds of a goodput measurement.
 CASES = {
     "receive buffer too small": dict(
         b={"net.ipv4.tcp_rmem": "4096 16384 16384"}, at=B, again=True),
@@ -154,7 +153,7 @@ CASES = {
         path={"egress": TBF + "fq"},
         after="tc -n $A qdisc replace dev va parent 1:1 fq maxrate 1mbit", at=A),
     "SACK off with loss": dict(
-        # Ten at a time: without SACK each costs a round trip.
+        # Losses in groups of ten: without SACK each costs a round trip.
         path={"egress": NETEM + "loss gemodel 1% 10%"}, a={"net.ipv4.tcp_sack": 0},
         at=A, service={"pairs": 4, "life": 6.0}, block="12s", look=160.0),
     "random loss": dict(
@@ -164,7 +163,7 @@ CASES = {
     "SO_RCVBUF clamped": dict(
         path={"host": B}, service={"rcvbuf": 1 << 19, "pairs": 3}, block="6s",
         base_b={"net.core.rmem_max": 1 << 20}, b={"net.core.rmem_max": 8192}, at=B),
-    # The kernel accounts for memory by the megabyte: so many connections.
+    # The kernel accounts for memory in megabytes: this needs many connections.
     "memory pressure": dict(
         path={"host": B}, service={"pairs": 8}, block="6s",
         b={"net.ipv4.tcp_mem": "4 8 16"}, at=B),
@@ -203,7 +202,7 @@ def run(name, base_b=(), a=(), b=(), after="", path_=None, service_=None, at=A,
             status = auto(at, directory, block, wish)
             cured = rate(look)
         if again:
-            print(f"{name}: {cured * 8e-6:.2f} Mbit/s with the programs as they ran")
+            print(f"{name}: {cured * 8e-6:.2f} Mbit/s before the programs restart")
             with service(**(service_ or {})):
                 cured = rate(look)
         document = json.loads((directory / "results/auto.json").read_text())
@@ -215,7 +214,7 @@ def run(name, base_b=(), a=(), b=(), after="", path_=None, service_=None, at=A,
         right = status == 0 and not tried
     else:
         back = (cured - faulty) / max(1, healthy - faulty)
-        told += f": {back:.0%} came back"
+        told += f": {back:.0%} restored"
         right = status == 0 and kept and healthy - faulty > LOST * healthy and \
             back >= SHARE
     print(f"{told}\n{'ok' if right else 'not ok'} {name}", flush=True)
@@ -225,7 +224,7 @@ def main():
     kept = {key: key.read_text() for key in (
         Path("/proc/sys", name) for name in (
             "net/core/rmem_max", "net/ipv4/tcp_mem", "net/core/netdev_max_backlog"))}
-    # What is imported at first use would come over 9p while the clock runs on.
+    # Import now what is imported at first use: 9p is slow while the clock runs.
     throughput.watch(lambda t: t >= throughput.STEP, set())
     for name in sys.argv[1:] or CASES:
         case = dict(CASES[name])

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Planted faults: real transfers between two namespaces, one thing wrong in
-each, and what msstune says first.  Prints "ok NAME" or "not ok NAME" for each
-case, and remarks.
+"""Injected faults: real transfers between two network namespaces with one fault
+each, and the first diagnosis of msstune.  Prints "ok NAME" or "not ok NAME" for
+each case, and remarks.
 
 usage: faults.py [NAME...]     only these cases
-FACTS=DIR in the environment keeps the facts of each case there.
+FACTS=DIR in the environment: store the facts of each case in DIR.
 
-Two cases run at a time, for most of their time is waiting; what is of the whole
-host is alone.
+Two cases run at a time, because each mostly waits.  A fault of the whole host
+runs alone.
 """
 import json
 import os
@@ -25,10 +25,10 @@ sys.path.insert(0, str(TOP / "userspace/mssab"))
 from mssab.netns import inside  # noqa: E402
 from msstune import collect, diagnose, plan, settings  # noqa: E402
 
-A, B = "tune-a", "tune-b"      # and a slot's number behind
+A, B = "tune-a", "tune-b"      # plus the number of a slot
 ADDRESS, PORT = "10.9.0.2", 5201
 WARM_UP, INTERVAL = 1.2, 1.5
-LONG = 4.0          # autotuning takes its time; so does cubic between two losses
+LONG = 4.0          # for autotuning, and for cubic between two losses
 WISH = 8e6          # bit/s
 SO_MAX_PACING_RATE = 47
 
@@ -44,10 +44,10 @@ def put(end, settings):
             Path("/proc/sys", key.replace(".", "/")).write_text(f"{value}\n")
 
 
-# Round trips so long that the emulated CPU is never the limit.
+# Round trips are long, so that the emulated CPU is never the limit.
 def pair(mtu=1500, rtt_ms=50, egress="", ingress=""):
-    """Two fresh namespaces; @egress: root qdisc at the sender instead of half
-    of the delay; @ingress: more of netem's words there."""
+    """Make two fresh namespaces.  @egress: root qdisc of the sender instead of half
+    of the delay; @ingress: more arguments of the sender's netem."""
     sh(f"""
     for ns in {A} {B}; do ip netns del $ns 2>/dev/null || true; ip netns add $ns
         ip -n $ns link set lo up; done
@@ -64,7 +64,7 @@ def pair(mtu=1500, rtt_ms=50, egress="", ingress=""):
 
 
 def children(*functions):
-    """A process for each; ended with the block."""
+    """Start a process for each of @functions."""
     pids = []
     for function in functions:
         pid = os.fork()
@@ -112,13 +112,13 @@ def transfer(rcvbuf=0, pacing=0, read_every=0.0, write_every=0.0, write=1 << 16,
 
 
 def facts_of(end, interval=INTERVAL):
-    """Facts as msstune in that namespace would collect them."""
+    """The facts that msstune collects in that namespace."""
     with inside(end):
         return collect.collect(interval)
 
 
 def first(facts):
-    """The limit of the first diagnosis of a fault, or else of the first."""
+    """Verdict, the first diagnosis of a fault (else the first), all diagnoses."""
     found = diagnose.diagnose(facts)
     verdict = diagnose.verdict(found)
     wrong = [d for d in found if d.wrong and d.weight >= 5]
@@ -127,11 +127,11 @@ def first(facts):
 
 RATE = "tc -n $A qdisc add dev va root handle 1: tbf rate 5mbit burst 20kb "
 SMALL = "4096 65536 65536"
-# One connection would have two packets at a time in the queue (TSQ).
+# A single connection has at most two packets in the queue (TSQ).
 CROWD = {"connections": 3}
 
-#: name: what pair() and transfer() get, sysctls of A and B, where to look, and
-#: the limit that is right.
+#: name: arguments of pair() and transfer(), sysctls of A and B, where to look, and
+#: the right limit.
 CASES = {
     "nothing is wrong": dict(
         pair={"ingress": "rate 5mbit"}, want="path"),
@@ -224,7 +224,7 @@ def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
     told = [f"{name}: {verdict}; proposes " + (", ".join(
         p.setting or "advice" for p in proposals) or "nothing")]
     if not right:
-        told.append(f"got {got}, wanted {want}")
+        told.append(f"got {got}, expected {want}")
         told += [f"{d.weight:.1f} {d.subject} {d.limit}: {d.why} "
                  f"{json.dumps(d.figures)}" for d in found]
     tell(*told, f"{'ok' if right else 'not ok'} {name}")
@@ -237,8 +237,8 @@ def rate(facts):
 
 
 def cured(name, facts, end, interval, **load):
-    """What is planned, written where it was diagnosed: a new transfer is
-    faster, and reaches the wish or has another limit."""
+    """Write the plan where the fault was diagnosed.  A new transfer must be faster,
+    and reach the wish or have another limit."""
     found = first(facts)[2]
     proposals = [p for p in plan.propose(facts, found, plan.Wish(rate=WISH))
                  if p.setting]
@@ -256,11 +256,11 @@ def cured(name, facts, end, interval, **load):
     tell(f"{name}: {rate(facts) / 1e6:.2f} MB/s, {rate(after) / 1e6:.2f} with "
          + ", ".join(f"{p.setting}={p.new}" for p in proposals)
          + f"; then {answer.limit if answer else 'nothing'}",
-         f"{'ok' if right else 'not ok'} {name}: the plan cures it")
+         f"{'ok' if right else 'not ok'} {name}: the plan removes the fault")
 
 
 def tell(*lines):
-    """All of them at once: two processes write."""
+    """Print the lines in one write, because two processes print."""
     os.write(1, "".join(f"{line}\n" for line in lines).encode())
 
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# msstune auto end to end (auto.py): a planted fault, of which the lost throughput comes
-# back, and a host where nothing is wrong and nothing is touched.
+# msstune auto end to end (auto.py): the goodput lost to an injected fault is
+# restored, and a host without a fault is not changed.
 #
-# usage: det_auto.sh [NAME...]     other faults of auto.py instead
+# usage: det_auto.sh [NAME...]     other cases of auto.py instead
 . "$(dirname "$0")/../../lib.sh"
 
 cases=("$@")

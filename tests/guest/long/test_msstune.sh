@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# msstune on real traffic: planted faults and what it says first (faults.py);
+# msstune on real traffic: injected faults and the first diagnosis (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
 . "$(dirname "$0")/../../lib.sh"
 plan 29
@@ -12,7 +12,7 @@ python_cases "$TOP/tests/guest/faults.py"
 
 pair q r 1500
 inq() { ip netns exec q "${tune[@]}" "$@"; }
-# The handle is new each time; everything else must come back.
+# The handle is new each time; everything else must be restored.
 qdiscs() { tc -n q qdisc show dev vq root | sed 's/ 8[0-9a-f]*:/ HANDLE/'; }
 
 undone() {
@@ -21,10 +21,10 @@ undone() {
 	inq apply --yes --allow-disruptive "$1" && qdiscs | grep -q "$2" &&
 		inq rollback && is "$(qdiscs)" "$before"
 }
-check "a default queue is put back" undone "qdisc:vq=fq maxrate 100mbit" \
+check "a default qdisc is restored" undone "qdisc:vq=fq maxrate 100mbit" \
 	"maxrate 100Mbit"
-# Read, replaced, written again as it was read: in one process, for Python
-# starts slowly in a guest.
+# Read, replaced and restored in one process, because Python starts slowly in a
+# guest.
 python_cases /dev/stdin "$TOP" <<-'END'
 	import subprocess, sys
 	sys.path[:0] = [sys.argv[1] + "/userspace/msstune",
@@ -47,11 +47,11 @@ python_cases /dev/stdin "$TOP" <<-'END'
 	        print(before, shown(), old)
 	        good = shown() == before and before[0] == value.split()[0]
 	        print("ok" if good else "not ok", value.split()[0],
-	              "is put back with all its options")
+	              "is restored with all its options")
 	    qdisc.write("fq maxrate 77mbit")
 	    qdisc.write("fq")
 	    print("ok" if "maxrate" not in qdisc.read() else "not ok",
-	          "an option that is not named is gone")
+	          "an option that is not named gets its default")
 	    subprocess.run("tc qdisc replace dev vq root handle 1: tbf rate 9mbit "
 	                   "burst 20kb limit 1mb && tc qdisc add dev vq parent 1:1 "
 	                   "pfifo limit 7", shell=True, check=True)
@@ -62,5 +62,5 @@ python_cases /dev/stdin "$TOP" <<-'END'
 	    leaf.write(old)
 	    print(old, "|", between, "|", leaf.read())
 	    good = old == leaf.read() == "pfifo limit 7" and "fq limit 99" in between
-	    print("ok" if good else "not ok", "the queue of a class is put back")
+	    print("ok" if good else "not ok", "the qdisc of a class is restored")
 END
