@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Names that are imported from our packages and not defined there.  pyflakes looks at
-one file at a time, and what only guests run would be found only in a guest.  Also
-reads Python inside shell scripts.  Imports nothing.
+"""Names that are imported from our packages and not defined there, and modules
+that import each other in a circle.  pyflakes looks at one file at a time; a name that
+only guests use would be missed until a guest runs.  Also reads Python inside shell
+scripts.  Imports nothing.
 
 usage: imports.py FILE...     prints FILE:LINE: sentence
 """
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 
 PACKAGES = {"mssab": Path("userspace/mssab"), "msstune": Path("userspace/msstune")}
+#: Packages whose circles are cut.
+WITHOUT_CIRCLES = ("mssab",)
 IMPORT = re.compile(
     r"^[ \t]*from (mssab|msstune)((?:\.\w+)*) import (\([^)]*\)|(?:\\\n|[^#\n])*)",
     re.MULTILINE)
@@ -42,6 +45,40 @@ def missing(package, dotted, wanted):
     return [name for name in wanted if name not in have]
 
 
+def imported(package, module):
+    """Modules of the package that this one imports, in functions and for types too."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        name = node.module or ""
+        if not node.level:
+            if name.partition(".")[0] != package:
+                continue
+            name = name.partition(".")[2]
+        if name:
+            yield name
+        else:
+            yield from (alias.name for alias in node.names)
+
+
+def circles(package):
+    """Each circle once, as a list of modules."""
+    folder = PACKAGES[package] / package
+    uses = {path.stem: set(imported(package, path))
+            for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+    done = set()
+
+    def visit(name, trail):
+        if name in trail:
+            yield [*trail[trail.index(name):], name]
+        elif name not in done and name in uses:
+            for used in sorted(uses[name]):
+                yield from visit(used, [*trail, name])
+            done.add(name)
+    for name in uses:
+        yield from visit(name, [])
+
+
 def main():
     for file in sys.argv[1:]:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
@@ -52,6 +89,9 @@ def main():
             line = text.count("\n", 0, match.start()) + 1
             for name in missing(package, dotted, wanted):
                 print(f"{file}:{line}: {package}{dotted} has no {name}")
+    for package in WITHOUT_CIRCLES:
+        for circle in circles(package):
+            print(f"{package}: circle of imports: {' -> '.join(circle)}")
 
 
 if __name__ == "__main__":

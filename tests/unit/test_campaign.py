@@ -17,7 +17,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
 from mssab import analysis, block, campaign, errors, experiment, \
-    journal  # noqa: E402
+    experiment_file, journal  # noqa: E402
 
 TEXT = '''[design]
 pairs = 12
@@ -34,7 +34,7 @@ treated = {}
 
 def plan(**changes):
     return dataclasses.replace(
-        experiment.parse(Path("e.toml"), TEXT), **changes)
+        experiment_file.parse(Path("e.toml"), TEXT), **changes)
 
 
 class Load:
@@ -390,7 +390,7 @@ def test_what_is_a_pair(blocks, attempts):
     ("[design]\n[cell]\n[arms]\na = {}\nb = {}\n", True, 2),
 ])
 def test_the_first_block_of_a_cell_is_run_twice(monkeypatch, text, warm, runs):
-    place = block.Runner(experiment.parse(Path("e.toml"), text), warm=warm)
+    place = block.Runner(experiment_file.parse(Path("e.toml"), text), warm=warm)
     seen = []
     monkeypatch.setattr(place, "_load", lambda arm, seed: seen.append(seed)
                         or {"is": len(seen)})

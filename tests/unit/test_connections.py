@@ -11,7 +11,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import analysis, campaign, connections, errors, experiment  # noqa: E402
+from mssab import analysis, campaign, connections, errors, experiment_file  # noqa: E402
 
 TEXT = '''[design]
 assign = "connection"
@@ -63,7 +63,7 @@ class Path20:
 
 def run(load, text=TEXT):
     book = Book()
-    plan = experiment.parse(Path("e.toml"), text)
+    plan = experiment_file.parse(Path("e.toml"), text)
     return campaign.run(plan, book, load, lambda *_: None), book.records
 
 
@@ -128,11 +128,11 @@ def test_what_the_untreated_do_must_be_known_well_enough():
     ("connections = 20", "connections = 3", "outside 4"),
     ("connections = 20", "allocations = [50]", "must rise"),
     ("connections = 20", "allocations = [90, 10]", "must rise"),
-    ('"connection"', '"flow"', "neither block nor connection"),
+    ('"connection"', '"flow"', "not one of block, connection"),
     ('assign = "connection"\n', "", "needs assign"),
 ])
 def test_refused(old, new, sentence):
     assert old in TEXT
     with pytest.raises(errors.UsageError, match=sentence) as refusal:
-        experiment.parse(Path("e.toml"), TEXT.replace(old, new))
+        experiment_file.parse(Path("e.toml"), TEXT.replace(old, new))
     assert str(refusal.value).startswith("e.toml:")

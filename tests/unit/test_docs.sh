@@ -98,62 +98,67 @@ check_constants() {
 			"$(doc sender-states.rst)" | grep -E '^[A-Z]+(_[A-Z]+)+ [0-9]+$')"
 }
 
-# name low..high, of ARM_KEYS and RANGES
-py_ranges() {
-	local key low high
-	sed -E -n "/^$1 = /,/^}/s/^ *\"([a-z_]+)\": \((.*), (.*)\),/\1;\2;\3/p" \
-		"$tree/userspace/mssab/mssab/grid.py" |
-		while IFS=';' read -r key low high; do
-			[[ $low == *.* ]] || low=$((low))
-			echo "$key $low..$((high))"
-		done
+# columns: the body rows of every headed table on stdin, first lines only,
+# trimmed cells separated by "|".
+columns() {
+	awk '/^=+ +=/ { borders++; n = 0; at = 1
+			while (match(substr($0, at), /^=+ */)) {
+				start[++n] = at; at += RLENGTH; size[n] = RLENGTH }
+			next }
+		borders % 3 == 2 && /^[^ ]/ {
+			for (i = 1; i <= n; i++) {
+				cell = substr($0, start[i], i < n ? size[i] : 999)
+				gsub(/^ +| +$/, "", cell)
+				printf "%s%s", cell, i < n ? "|" : "\n" } }'
 }
 
-# the same of a page's rows, where 2^N stands for a power
-rst_ranges() {
-	local key low high
-	sed -E -n 's/^([a-z0-9_]+) .* (-?[0-9.]*[0-9])\.\.([0-9^]+)( .*)?$/\1;\2;\3/p' |
-		while IFS=';' read -r key low high; do
-			[[ $low == *.* ]] || low=$((low))
-			echo "$key $low..$((${high/^/**}))"
-		done
+# plain: numbers for the powers that ranges are written with.
+plain() { sed 's/2^24/16777216/; s/2^30/1073741824/; s/2^32-1/4294967295/'; }
+
+# keys TABLE FORMAT: a line for each key of a table in Python.
+keys() {
+	PYTHONPATH=$tree/userspace/mssab PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 -c "
+from mssab import cell, experiment, module
+for name, key in $1.items():
+    kind, limits, unit = key.type_name, key.limits or '-', key.unit or '-'
+    default = str(key.default).lower() if key.type_name == 'boolean' else \
+        f'{key.default:g}' if key.type_name == 'number' else \
+        str(list(key.default)) if key.type_name == 'list' else key.default
+    or_unset = default if key.default or kind == 'boolean' else 'unset'
+    print(f\"$2\")" 2>&1
 }
 
-page_cells() { section "$1" <"$(doc mssab-grid.5.rst)" | rows; }
+page_cells() { section "$1" <"$(doc mssab-grid.5.rst)"; }
 
-check_arms() { same "$(py_ranges ARM_KEYS)" "$(page_cells ARMS | rst_ranges)"; }
-check_ranges() { same "$(py_ranges RANGES)" "$(page_cells CELLS | rst_ranges)"; }
+check_arms() {
+	same "$(keys module.SETTINGS '{name} {limits}')" \
+		"$(page_cells ARMS | columns | awk -F'|' '{ print $1, $2 }')"
+}
 
-# name default, of each key of a cell
+# key, type, unit, range and default of a cell
 check_cells() {
-	same "$(sed -n '/^class Cell:/,/@property/s/^    \([a-z0-9_]*\): [a-z]* = \([^ ]*\).*/\1 \2/p' \
-		"$tree/userspace/mssab/mssab/grid.py" |
-		sed 's/"//g; s/\.0$//; s/ True$/ true/; s/ False$/ false/; s/ 0\?$/ unset/')" \
-		"$(page_cells CELLS | sed -n 's/^\([a-z0-9_]*\) .*\*\*\(.*\)\*\*.*/\1 \2/p')"
+	same "$(keys cell.KEYS '{name} {kind} {unit} {limits} {or_unset}')" \
+		"$(page_cells CELLS | columns | plain | awk -F'|' '
+			{ match($5, /\*\*[^*]*\*\*/)
+			default_ = substr($5, RSTART + 2, RLENGTH - 4)
+			print $1, $2, $3 ? $3 : "-", $4 ~ /\.\./ ? $4 : "-", default_ }')"
 }
 
-check_cell_keys() {
-	same "$(sed -n '/^CELL_KEYS/,/^}/s/^ *"\([a-z0-9_]*\)".*/\1/p' \
-		"$tree/userspace/mssab/mssab/grid.py")" \
-		"$(page_cells CELLS | cut -d' ' -f1)"
+# Every load, link and qdisc that a cell can have is on its page.
+check_choices() {
+	keys cell.KEYS "{' '.join(key.choices)}" | tr ' ' '\n' | grep . |
+		while read -r word; do
+			page_cells CELLS | grep -q -w -e "$word" || echo "no $word in CELLS"
+		done
 }
 
-# name low..high of each key of [design]; its names; those of the metrics.
+# key, type, range and default of [design]
 check_design() {
-	same "$(sed -E -n '/^DESIGN_RANGES = /,/^}/s/^ *"([a-z_]+)": \((.*), (.*)\),/\1 \2..\3/p' \
-		"$tree/userspace/mssab/mssab/experiment.py" |
-		sed 's/2\*\*32 - 1/2^32-1/')" \
-		"$(section DESIGN <"$(doc mssab-experiment.5.rst)" | rows |
-			sed -E -n '/^pairs /d; s/^([a-z_]+) .* (-?[0-9.]*[0-9])\.\.([0-9^.-]+) .*/\1 \2..\3/p')"
-}
-
-check_design_keys() {
-	same "$({
-		sed -n '/^DESIGN_KEYS/,/^}/s/^ *"\([a-z_]*\)".*/\1/p' \
-			"$tree/userspace/mssab/mssab/experiment.py"
-		echo pairs
-	})" "$(section DESIGN <"$(doc mssab-experiment.5.rst)" | rows |
-		cut -d' ' -f1)"
+	same "$(keys experiment.DESIGN '{name} {kind} {limits} {default}')" \
+		"$(section DESIGN <"$(doc mssab-experiment.5.rst)" | columns | plain |
+			awk -F'|' '!/^(primary|guardrails|pairs)\|/ {
+				print $1, $2, $3 ? $3 : "-", $4 }')"
 }
 
 check_metrics() {
@@ -275,12 +280,13 @@ cp -r "$top"/{VERSION,kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
 
 module=Documentation/reference/mssfrac.4.rst
 cells=Documentation/reference/mssab-grid.5.rst
-grid=userspace/mssab/mssab/grid.py
+cell=userspace/mssab/mssab/cell.py
+experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..48"
-for check in settings counters whys fields constants arms ranges cells \
-	cell_keys design design_keys metrics guest mssab msstune mssab_load pages \
+echo "1..49"
+for check in settings counters whys fields constants arms cells \
+	choices design metrics guest mssab msstune mssab_load pages \
 	references arm; do
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
@@ -296,12 +302,15 @@ plant whys kmod/trial.h '/^\tMSSFRAC_WHY_KEPT,/d'
 plant fields kmod/trace.h 's/u32, space/u64, space/'
 plant constants kmod/trial.c 's/(EPOCH_ROUNDS\t)12/\113/'
 plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
-plant arms "$grid" 's/"seg_max": \(2,/"seg_max": (3,/'
-plant ranges "$cells" 's/2\^24/2^23/'
-plant cells "$grid" 's/repeat: int = 1/repeat: int = 2/'
-plant cell_keys "$grid" 's/"repeat": int/"times": int/'
-plant design userspace/mssab/mssab/experiment.py 's/"attempts": \(1,/"attempts": (2,/'
-plant design_keys Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
+plant arms userspace/mssab/mssab/module.py 's/Key\(32, 2,/Key(32, 3,/'
+plant cells "$cells" 's/2\^24/2^23/'
+plant cells "$cell" 's/repeat: int = _key\(1,/repeat: int = _key(2,/'
+plant cells "$cell" 's/repeat: int/times: int/'
+plant cells "$cell" 's/unit="segments"/unit="bytes"/'
+plant choices "$cell" 's/"nuttcp-udp", "netpipe"/"nuttcp-udp", "netpip"/'
+plant design "$experiment" 's/attempts: int = _key\(5, 1/attempts: int = _key(5, 2/'
+plant design "$experiment" 's/stolen_percent: float = _key\(2/stolen_percent: float = _key(3/'
+plant design Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
 plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'

@@ -8,7 +8,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, ethtool, experiment  # noqa: E402
+from mssab import errors, ethtool, experiment_file  # noqa: E402
 
 COALESCE = """\
 Coalesce parameters for eth0:
@@ -120,7 +120,7 @@ b = { coalesce = { rx-usecs = 100, adaptive-rx = false } }
 
 
 def parse(tmp_path, text):
-    return experiment.parse(tmp_path / "e.toml", text)
+    return experiment_file.parse(tmp_path / "e.toml", text)
 
 
 def test_an_arm_with_settings_of_a_device(tmp_path):
@@ -135,12 +135,12 @@ def test_an_arm_with_settings_of_a_device(tmp_path):
     ("rx-usecs = 100", 'rx-usecs = "1"', "neither true, false, nor a number"),
     ("rx-usecs = 100", '"rx usecs; id" = 1', "is not a name as ethtool"),
     ("{ rx-usecs = 100, adaptive-rx = false }", "3", "must be a table"),
-    ("coalesce", "coalesced", "coalesce is meant"),
+    ("coalesce", "coalesced", "did you mean coalesce"),
     ('"mssab-load"', '"mssab-load"\nlink = "loopback"', "loopback has none"),
     ("a = {}", "a = { sender_cpu = 2000 }", "outside -1..1023"),
     ('"mssab-load"', '"iperf3"\nzerocopy = true', "zerocopy needs"),
     ('"mssab-load"', '"mssab-load"\nzerocopy = true\nrequest = 1',
-     "zerocopy is of bulk"),
+     "zerocopy is for bulk"),
 ])
 def test_refused(tmp_path, old, new, sentence):
     assert old in EXPERIMENT

@@ -9,7 +9,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_experiment, errors, experiment, toml_lines  # noqa: E402
+from mssab import cli, cmd_experiment, errors, experiment, experiment_file, \
+    toml_lines  # noqa: E402
 
 GOOD = '''title = "Windows"
 expect = "improved"
@@ -47,7 +48,7 @@ b = { env = { X = "1" } }
 
 
 def parse(text):
-    return experiment.parse(Path("e.toml"), text)
+    return experiment_file.parse(Path("e.toml"), text)
 
 
 def test_good():
@@ -64,12 +65,12 @@ def test_good():
 
 
 @pytest.mark.parametrize("old, new, line, sentence", [
-    ("rtt_ms = 10", "rtt = 10", 11, "unknown key rtt in .cell.; rtt_ms is"),
+    ("rtt_ms = 10", "rtt = 10", 11, "unknown key rtt in .cell.; did you mean rtt_ms"),
     ("rtt_ms = 10", 'rtt_ms = "10ms"', 11, "rtt_ms = '10ms' is not a"),
     ("rtt_ms = 10", "rtt_ms = -1", 11, "outside"),
     ("rtt_ms = 10", "rtt_ms = [1, 2]", 11, "has one cell"),
     ("mtu = 9000", "repeat = 3", 12, "how many pairs"),
-    ('"mssab-load"', '"magic"', 10, "none of"),
+    ('"mssab-load"', '"magic"', 10, "not one of"),
     ("rx_frac = 64", "rx_fraq = 64", 18, "unknown key rx_fraq"),
     ("rx_frac = 64", "rx_frac = 65", 18, "outside 0..64"),
     ("rx_frac = 64", "rx_frac = true", 18, "is not a whole number"),
@@ -77,24 +78,24 @@ def test_good():
     ("mtu = 1500", "mtu = 15", 19, "outside"),
     ("net.ipv4.tcp_timestamps", "kernel.panic", 20, "not a setting below net"),
     ('timestamps" = 0', 'timestamps" = 0.5', 20, "neither a whole"),
-    ("effect_percent = 3", "effect = 3", 5, "effect_percent is meant"),
+    ("effect_percent = 3", "effect = 3", 5, "did you mean effect_percent"),
     ("effect_percent = 3", 'effect_percent = "3 %"', 5, "unit is in the name"),
-    ("looks = [12, 20]", "resolution_percent = 2", 6, "lost in it"),
+    ("looks = [12, 20]", "resolution_percent = 2", 6, "rounding would hide"),
     ("looks = [12, 20]", "looks = [20, 12]", 6, "must rise"),
     ("looks = [12, 20]", "looks = []", 6, "must rise"),
     ("looks = [12, 20]", "pairs = 7", 6, "outside 8"),
     ("looks = [12, 20]", "looks = [12]\npairs = 12", 7, "give one of them"),
-    ("looks = [12, 20]", "aa_pairs = 3", 6, "carry no claim"),
-    ('["retransmits"]', '["retransmit"]', 7, "retransmits is meant"),
+    ("looks = [12, 20]", "aa_pairs = 3", 6, "support no claim"),
+    ('["retransmits"]', '["retransmit"]', 7, "did you mean retransmits"),
     ('["retransmits"]', '["goodput"]', 7, "named twice"),
-    ('"improved"', '"better"', 2, "none of improved"),
+    ('"improved"', '"better"', 2, "not one of improved"),
     ("stock = {}\n", "", 14, "here are 1"),
     ("[arms.treated]", "[arms.b]\n[arms.c]", 14, "here are 3"),
-    ("[cell]", "[cel]", 9, "cell is meant"),
+    ("[cell]", "[cel]", 9, "did you mean cell"),
     ("[cell]", "[metrics.goodput]\nmargin = -1\n[cell]", 10, "not above 0"),
-    ("[cell]", "[metrics.goodput]\nbetter = 'more'\n[cell]", 10, "neither hig"),
+    ("[cell]", "[metrics.goodput]\nbetter = 'more'\n[cell]", 10, "not one of hig"),
     ("[cell]", "[metrics.cpu]\n[cell]", 9, "neither primary nor"),
-    ("[cell]", "[[cells]]", 9, "of a grid"),
+    ("[cell]", "[[cells]]", 9, "for grids"),
     ("rtt_ms = 10", "rtt_ms = 10 ms", 11, "not TOML"),
     ("rtt_ms = 10", "qdisc = 'fq'\nrate_mbit = 10", 9, "choose one"),
 ])
@@ -145,9 +146,9 @@ def test_the_coin_is_fair_and_of_the_seed():
 def test_a_grid_is_no_design():
     for path in sorted((TOP / "experiments").glob("*.toml")):
         text = path.read_text()
-        assert experiment.is_design(text) == ("[[cells]]" not in text), path
-        if experiment.is_design(text):
-            plan = experiment.parse(path, text)
+        assert experiment_file.is_experiment(text) == ("[[cells]]" not in text), path
+        if experiment_file.is_experiment(text):
+            plan = experiment_file.parse(path, text)
             assert plan.expect, f"{path}: what is to come out?"
             whole = cmd_experiment.manifest(plan, path, text)
             assert len(whole["schedule"]) == plan.aa_pairs + plan.looks[-1]

@@ -23,8 +23,8 @@ def load(tmp_path, cells):
 @pytest.mark.parametrize("cells, sentence", [
     ("mtu = 65536", "only for loopback"),
     ('qdisc = "fq"\necn_mark_percent = 1', "choose one"),
-    ('link = "loopback"\ncwnd_max = 4', "of a veth link"),
-    ('link = "loopback"\ngso = false', "of a veth link"),
+    ('link = "loopback"\ncwnd_max = 4', "needs link = .veth. or .interfaces."),
+    ('link = "loopback"\ngso = false', "needs link = .veth. or .interfaces."),
     ('load2 = "x"', "unknown key load2"),
     ("request = 0", "outside"),
 ])

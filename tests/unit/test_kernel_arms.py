@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_block, errors, experiment, guests, sanity  # noqa: E402
+from mssab import cli, cmd_block, errors, experiment_file, guests, sanity  # noqa: E402
 
 GUESTS = guests.Guests
 
@@ -54,7 +54,7 @@ def place(tmp_path, monkeypatch):
         monkeypatch.delenv("MSSFRAC_GUEST", raising=False)
         monkeypatch.setenv("ACT", act)
         monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
-        return guests.Guests(experiment.parse(Path("e.toml"), text),
+        return guests.Guests(experiment_file.parse(Path("e.toml"), text),
                              Path("some/e.toml"), text, tmp_path)
     return build
 
@@ -193,8 +193,8 @@ class Options:
     arm, seed = "new", 7
 
     def __init__(self, folder):
-        self.experiment = folder / "e.toml"
-        self.experiment.write_text(TEXT)
+        self.file = folder / "e.toml"
+        self.file.write_text(TEXT)
         self.output = folder / "raw"
 
 
@@ -216,7 +216,7 @@ def test_a_block(tmp_path, monkeypatch):
         def measure(self, arm, seed, share):
             return {"is": [arm.name, seed, share]}
     monkeypatch.setattr(cmd_block.block, "Runner", Runner)
-    monkeypatch.setattr(cmd_block.testbed, "alone", contextlib.nullcontext)
+    monkeypatch.setattr(cmd_block.host, "alone", contextlib.nullcontext)
     options = Options(tmp_path)
     assert cmd_block.run(options) == 0
     assert seen == [(["new", "new"], [])]

@@ -12,8 +12,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, experiment, metrics, profiler, servers, testbed  # noqa: E402
-from mssab.grid import Cell  # noqa: E402
+from mssab import errors, experiment, host, metrics, \
+    module, profiler, servers, testbed  # noqa: E402
+from mssab.cell import Cell  # noqa: E402
 
 NUTTCP = """\
 megabytes=140.3046 real_sec=0.25 rate_Mbps=4703.3436 retrans=3
@@ -241,11 +242,11 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
             return result
         return call
     for key in seen:
-        monkeypatch.setattr(testbed, key, lambda key=key: seen[key])
-    monkeypatch.setattr(testbed, "_counted", lambda ends: {end: dict.fromkeys(
+        monkeypatch.setattr(host, key, lambda key=key: seen[key])
+    monkeypatch.setattr(testbed, "_counts", lambda ends: {end: dict.fromkeys(
         ("Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Udp.InDatagrams",
          "Udp.OutDatagrams"), seen["interrupts"]) for end in ends.namespaces})
-    monkeypatch.setattr(testbed, "has_module", lambda: False)
+    monkeypatch.setattr(module, "loaded", lambda: False)
     monkeypatch.setattr(testbed.loads, "run", happens(10, {"bytes": 1}))
     bed = testbed.Testbed()
     monkeypatch.setattr(bed, "prepare", happens(

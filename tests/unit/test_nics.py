@@ -10,9 +10,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, ethtool, experiment, nic_move, sanity  # noqa: E402
+from mssab import errors, ethtool, experiment_file, nic_move, sanity  # noqa: E402
+from mssab.cell import Cell  # noqa: E402
 from mssab.ends import Ends  # noqa: E402
-from mssab.grid import Cell  # noqa: E402
 
 TWO = '''[design]
 guardrails = ["retransmits"]
@@ -48,7 +48,7 @@ b = { kernel = "6.12" }
 
 
 def parse(text):
-    return experiment.parse(Path("e.toml"), text)
+    return experiment_file.parse(Path("e.toml"), text)
 
 
 def test_good():
@@ -69,21 +69,21 @@ def test_good():
     ('"eth1"', '"a/b"', 3, "not the name of an interface"),
     ('"eth1"', '"an-interface-of-16"', 3, "not the name of an interface"),
     ('"eth1"', '"eth2"', 3, "never reaches the wire"),
-    ('"eth1"', "1", 6, "is not a str"),
-    ('receiver_interface = "eth2"', "", 3, "one of them"),
-    ('"eth2"', '"eth2"\nreceiver_address = "192.0.2.7"', 3, "one of them"),
-    ('"eth2"', '"eth2"\nsender_address = "192.0.2.7/24"', 3, "goes with"),
-    ('"eth2"', '"eth2"\nserver_port = 5201', 3, "goes with"),
+    ('"eth1"', "1", 6, "is not a string"),
+    ('receiver_interface = "eth2"', "", 3, "give one of"),
+    ('"eth2"', '"eth2"\nreceiver_address = "192.0.2.7"', 3, "give one of"),
+    ('"eth2"', '"eth2"\nsender_address = "192.0.2.7/24"', 3, "needs receiver_address"),
+    ('"eth2"', '"eth2"\nserver_port = 5201', 3, "needs receiver_address"),
     ('"interfaces"', '"veth"', 3, "needs link = .interfaces."),
     ('load = "nuttcp"', 'load = "mssab-load"\nwindow_segments = 2', 3,
      "give mtu"),
     ('load = "nuttcp"', 'load = "mssab-load"\nipv6 = true', 3, "IPv4 only"),
     ("a = {}", 'a = { sender_interface = "eth3" }', 9, "unknown key"),
-    ('["retransmits"]', '["latency_p99"]', 2, "nuttcp does not tell latency"),
-    ('["retransmits"]', '["utilisation"]', 2, "does not tell utilisation"),
-    ('load = "nuttcp"', 'load = "nuttcp-udp"', 2, "does not tell retransmits"),
-    ('load = "nuttcp"', 'load = "nuttcp"\noffered_mbit = 5', 3, "is of UDP"),
-    ('load = "nuttcp"', 'load = "iperf3-udp"\nnagle = false', 3, "are of TCP"),
+    ('["retransmits"]', '["latency_p99"]', 2, "nuttcp does not report latency"),
+    ('["retransmits"]', '["utilisation"]', 2, "does not report utilisation"),
+    ('load = "nuttcp"', 'load = "nuttcp-udp"', 2, "does not report retransmits"),
+    ('load = "nuttcp"', 'load = "nuttcp"\noffered_mbit = 5', 3, "is for UDP only"),
+    ('load = "nuttcp"', 'load = "iperf3-udp"\nnagle = false', 3, "is for TCP only"),
     ('load = "nuttcp"', 'load = "netpipe"\nmeasure_ms = 5', 5,
      "measure_ms: NetPIPE itself"),
     ('load = "nuttcp"', 'load = "nuttcp"\nrequest = 5', 3, "nuttcp cannot"),
@@ -95,7 +95,7 @@ def test_refused(old, new, line, sentence):
 
 
 @pytest.mark.parametrize("old, new, line, sentence", [
-    ('"192.0.2.5/24"', '"192.0.2.5"', 2, "wants its prefix length"),
+    ('"192.0.2.5/24"', '"192.0.2.5"', 2, "needs its prefix length"),
     ('"192.0.2.5/24"', '"192.0.2/24"', 2, "are IPv4 addresses"),
     ('sender_address = "192.0.2.5/24"\n', "", 2, "are IPv4 addresses"),
     ('"192.0.2.7"', '"192.0.2.5"', 2, "are the same"),
@@ -109,14 +109,14 @@ def test_refused(old, new, line, sentence):
     ("sysctl_sender", "sysctl", 10, "sysctl would be set at the receiver"),
     ("sysctl_sender", "sysctl_receiver", 10, "sysctl_receiver would be set"),
     ("mtu = 1000", "rcvbuf_max = 9999", 10, "set it there"),
-    ("[design]", '[design]\nprimary = "cpu"', 2, "one is elsewhere"),
+    ("[design]", '[design]\nprimary = "cpu"', 2, "one is on another machine"),
 ])
 def test_refused_remote(old, new, line, sentence):
     refuse(REMOTE, old, new, line, sentence)
 
 
 @pytest.mark.parametrize("old, new, line, sentence", [
-    ('"fast"', '"quick"', 1, "none of host, fast, deterministic"),
+    ('"fast"', '"quick"', 1, "not one of host, fast, deterministic"),
     ('"fast"', '"host"', 2, "a host has one kernel"),
     ('run = "fast"\nkernel = "6.1"', "", 7, "a host has one kernel"),
     ('kernel = "6.1"\n', "", 6, "arm a has no kernel"),
@@ -126,7 +126,7 @@ def test_refused_remote(old, new, line, sentence):
     ('kernel = "6.12"', 'kernel = "--release"', 8, "neither a series"),
     ("[cell]", 'assign = "connection"\n[cell]', 4, "leave out run"),
     ('load = "mssab-load"', 'load = "nuttcp"\nlink = "interfaces"\n'
-     'sender_interface = "a"\nreceiver_interface = "b"', 1, "are of this host"),
+     'sender_interface = "a"\nreceiver_interface = "b"', 1, "belong to this host"),
     ("[cell]\n", '[program]\nargv = ["x"]\n[cell]\n', 4, "leave out run"),
 ])
 def test_refused_kernels(old, new, line, sentence):

@@ -11,7 +11,9 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from . import interference, stats, verdict
+from . import finding, interference, stats, verdict
+from .finding import Finding
+from .verdict import Rule
 from .experiment import BLOCK, CONNECTION, Plan
 from .metrics import Metric
 
@@ -56,7 +58,7 @@ def pairs(records: Iterable[Record], phase: str) \
     for _, tries in sorted(attempts(records, phase).items()):
         for _, blocks in sorted(tries.items()):
             if complete(blocks):
-                out.append(tuple(sorted(blocks, key=lambda b: b["side"])))
+                out.append(tuple(sorted(blocks, key=lambda b: int(b["side"]))))
                 break
     return out
 
@@ -74,13 +76,13 @@ def sides(counted: list[tuple[Record, ...]], name: str) -> list[list[float]]:
     if not counted or not counted[0][0]["share"]:
         return [[pair[side]["values"][name] for pair in counted]
                 for side in (0, 1)]
-    blocks = [min(pair, key=lambda b: abs(b["share"] - 50))["values"]
+    blocks = [min(pair, key=lambda b: abs(int(b["share"]) - 50))["values"]
               for pair in counted]
     return [[math.exp(block[side]) for block in blocks]
             for side in ("stock", "treated")]
 
 
-def _shown(metric: Metric, found: stats.Finding) -> dict[str, Any]:
+def _shown(metric: Metric, found: Finding) -> dict[str, Any]:
     """A finding as it is told: % of stock or the metric's unit, the sign that
     of the metric itself."""
     ends = sorted((metric.shown(found.low), metric.shown(found.high)))
@@ -112,8 +114,8 @@ def _arm_figures(values: list[float]) -> dict[str, float]:
 
 def _metric(names: tuple[str, str], metric: Metric,
             counted: list[tuple[Record, ...]],
-            rule: stats.Rule) -> dict[str, Any]:
-    found = stats.finding(differences(counted, metric), rule)
+            rule: Rule) -> dict[str, Any]:
+    found = finding.of(differences(counted, metric), rule)
     return {"unit": metric.unit, "better": metric.better,
             "scale": metric.scale, "margin": metric.margin,
             **_shown(metric, found),
@@ -133,7 +135,7 @@ def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
             differences(counted, metric)))) for metric in plan.primary]
         held[:len(p)] = stats.holm_levels(p, level)
     names = plan.arms[0].name, plan.arms[1].name
-    return {metric.name: _metric(names, metric, counted, stats.Rule(
+    return {metric.name: _metric(names, metric, counted, Rule(
         metric.log_margin(), held[i], level_equivalent, plan.power))
         for i, metric in enumerate(plan.metrics)}
 
@@ -155,7 +157,7 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
     counted = pairs(records, AA)
     name = plan.arms[0].name
     names = f"{name}, one", f"{name}, other"
-    found = {m.name: _metric(names, m, counted, stats.Rule(
+    found = {m.name: _metric(names, m, counted, Rule(
         m.log_margin(), AA_LEVEL, plan.alpha, plan.power))
         for m in plan.metrics}
     stopped = ""
@@ -287,9 +289,9 @@ def _neighbours(plan: Plan, out: dict[str, Any],
     found = out["metrics"].get("goodput", {})
     if not counted or found.get("effect") is None:
         return
-    rule = stats.Rule(math.log1p(plan.effect_percent / 100), plan.alpha,
-                      plan.alpha, plan.power)
-    out["interference"] = interference.interference(
+    rule = Rule(math.log1p(plan.effect_percent / 100), plan.alpha,
+                plan.alpha, plan.power)
+    out["interference"] = interference.across_shares(
         counted, rule, math.log1p(found["effect"] / 100)
         if out["verdict"] in (verdict.IMPROVED, verdict.REGRESSED) else 0)
     wrong = [one for one in ratio if one["p"] < stats.RATIO_P]

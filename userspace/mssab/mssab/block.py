@@ -11,8 +11,9 @@ import time
 from types import TracebackType
 from typing import Any
 
-from . import connections, loads, nic_move, profiler, results, servers, \
-    testbed
+from . import connections, host, loads, nic_move, profiler, servers, testbed, \
+    transfers
+from .cell import OWN_LOAD
 from .experiment import CONNECTION, Arm, Plan
 from .errors import MssabError
 
@@ -31,11 +32,11 @@ class Runner:
 
     def __enter__(self) -> Runner:
         if self.plan.arms[0].cell:
-            testbed.check_machine(bool(self._keys)
-                                  or self.plan.assign == CONNECTION)
+            host.check(bool(self._keys)
+                       or self.plan.assign == CONNECTION)
             testbed.sweep()
             self._testbed.__enter__()
-            testbed.fix_addresses()
+            host.fix_addresses()
             self._rehearse()
             if self.plan.profiled:
                 profiler.check(self.plan.profile_sample,
@@ -51,7 +52,7 @@ class Runner:
         """Every setting of every arm once, before anything is measured."""
         for arm in self.plan.arms:
             assert arm.cell
-            if arm.cell.load != "mssab-load":
+            if arm.cell.load not in OWN_LOAD:
                 servers.program_of(arm.cell.load)
             try:
                 nic_move.check(arm.cell)
@@ -69,14 +70,14 @@ class Runner:
             # first arm's.
             self._warm = True
             self._raw(arm, seed, share)
-        ticks, stolen = testbed.cpu_times()
+        ticks, stolen = host.cpu_times()
         used = _children()
         start = time.monotonic()
         raw = self._raw(arm, seed, share)
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
-            testbed.cpu_times(), (ticks, stolen)))
+            host.cpu_times(), (ticks, stolen)))
         raw["host"] = {
             "elapsed_s": elapsed, "cpu_s": used,
             # One tick may be of a moment before.
@@ -100,9 +101,9 @@ class Runner:
         assert arm.cell
         if arm.cell.request:
             raw["request"] = arm.cell.request
-        figures = results.figures(
+        figures = transfers.averages(
             arm.cell, [{"counters": {}} | raw],
-            results.round_trip(arm.cell, [raw]))
+            transfers.round_trip(arm.cell, [raw]))
         if "utilisation" in figures:
             raw["utilisation"] = figures["utilisation"]
         return raw

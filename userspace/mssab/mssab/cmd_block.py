@@ -11,20 +11,20 @@ import argparse
 import dataclasses
 import json
 
-from . import block, experiment, grid, testbed
+from . import block, experiment_file, grid, host
 from .errors import UsageError
 
 
 def run(args: argparse.Namespace) -> int:
-    plan = experiment.parse(args.experiment, grid.read(args.experiment))
+    plan = experiment_file.parse(args.file, grid.read(args.file))
     arm = next((arm for arm in plan.arms if arm.name == args.arm), None)
     if not arm:
-        raise UsageError(f"{args.experiment}: no arm {args.arm} (arms: "
+        raise UsageError(f"{args.file}: no arm {args.arm} (arms: "
                          f"{', '.join(arm.name for arm in plan.arms)})")
     # The other arm may be one that this kernel cannot have.
     place = block.Runner(dataclasses.replace(plan, arms=(arm, arm)),
                          plan.module_keys, warm=True)
-    with testbed.alone(), place:
+    with host.alone(), place:
         if args.output:
             raw = place.measure(arm, args.seed, 0)
             args.output.write_text(json.dumps(raw) + "\n", "utf-8")

@@ -7,10 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-from . import analysis, journal, report, stats, text
-from .experiment import Plan, parse
+from scipy import special
+
+from . import analysis, experiment_file, journal, report, result_text
 from .errors import UsageError
+from .experiment import Plan
 from .metrics import Metric
+from .verdict import MIN_PAIRS, SAME
 
 
 def compare(one: list[float], other: list[float],
@@ -24,21 +27,21 @@ def compare(one: list[float], other: list[float],
         parts.append((mean, square / len(d), len(d)))
     (m1, v1, n1), (m2, v2, n2) = parts
     gap = m2 - m1
-    if v1 + v2 <= stats.SAME**2:
+    if v1 + v2 <= SAME**2:
         return gap, gap, gap
     freedom = (v1 + v2)**2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
-    width = float(stats.special.stdtrit(freedom, 1 - level / 2)) \
+    width = float(special.stdtrit(freedom, 1 - level / 2)) \
         * math.sqrt(v1 + v2)
     return gap, gap - width, gap + width
 
 
 def _read(directory: Path) -> tuple[Plan, Any, Any, Any]:
     manifest, result = report.read(directory)
-    plan = parse(directory / journal.MANIFEST, manifest["text"])
+    plan = experiment_file.parse(directory / journal.MANIFEST, manifest["text"])
     counted = analysis.pairs(journal.read_samples(directory), analysis.AB)
-    if len(counted) < stats.MIN_PAIRS:
+    if len(counted) < MIN_PAIRS:
         raise UsageError(f"{directory}: {len(counted)} pairs; fewer than "
-                         f"{stats.MIN_PAIRS} carry no claim")
+                         f"{MIN_PAIRS} support no claim")
     return plan, counted, manifest, result
 
 
@@ -52,16 +55,16 @@ def _line(metric: Metric, gap: tuple[float, float, float]) -> str:
         word = "better" if at > 0 else "worse"
     if max(abs(gap[1]), abs(gap[2])) <= metric.log_margin():
         word = "the same"
-    return f"{text.signed(at):>9} {text.signed(low):>9} .. " \
-        f"{text.signed(high):<9} {word}"
+    return f"{result_text.signed(at):>9} {result_text.signed(low):>9} .. " \
+        f"{result_text.signed(high):<9} {word}"
 
 
 def run(args: argparse.Namespace) -> int:
     plan, one, first, result = _read(args.one)
     other_plan, other, second, other_result = _read(args.other)
-    print(f"A  {args.one}: {first['kernel']}, {text.headline(result)}")
+    print(f"A  {args.one}: {first['kernel']}, {result_text.headline(result)}")
     print(f"B  {args.other}: {second['kernel']}, "
-          f"{text.headline(other_result)}")
+          f"{result_text.headline(other_result)}")
     if first["plan"] != second["plan"]:
         print("The experiments differ: what is compared may differ too.")
     shared = [m for m in plan.metrics
@@ -71,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{'metric':<12} {'A':>9} {'B':>9} {'B less A':>9} "
           "95 % interval           B is")
     for metric in shared:
-        shown = [text.signed(r["metrics"][metric.name]["effect"])
+        shown = [result_text.signed(r["metrics"][metric.name]["effect"])
                  for r in (result, other_result)]
         gap = compare(analysis.differences(one, metric),
                       analysis.differences(other, metric), 0.05)

@@ -13,9 +13,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import __version__, analysis, block, campaign, experiment, grid, \
-    guests, journal, testbed, text
+from . import __version__, analysis, block, campaign, experiment, \
+    experiment_file, grid, guests, host, journal, module, result_text
 from .errors import UsageError
+from .experiment import Arm, Plan
 
 DEFAULT = Path("mssab-results")
 
@@ -56,7 +57,7 @@ def clock(seconds: float) -> str:
     return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
 
 
-def _block(plan: experiment.Plan, phase: str, side: int) -> str:
+def _block(plan: Plan, phase: str, side: int) -> str:
     """What is measured there: an arm, or a share of treated connections."""
     if phase == analysis.AA:
         return plan.arms[0].name
@@ -65,7 +66,7 @@ def _block(plan: experiment.Plan, phase: str, side: int) -> str:
     return plan.arms[side].name
 
 
-def _both(arm: experiment.Arm) -> dict[str, int | str]:
+def _both(arm: Arm) -> dict[str, int | str]:
     """What is set at both ends, beside the sysctls."""
     out: dict[str, int | str] = {
         f"net.mssfrac.{key}": value for key, value in arm.module.items()}
@@ -74,8 +75,8 @@ def _both(arm: experiment.Arm) -> dict[str, int | str]:
                   for key, value in some.items()}
 
 
-def manifest(plan: experiment.Plan, file: Path, source: str,
-             kernel: str = "", module: str = "") -> dict[str, Any]:
+def manifest(plan: Plan, file: Path, source: str,
+             kernel: str = "", built: str = "") -> dict[str, Any]:
     """All that is needed to run it again, and to know what it was.  @kernel,
     @module: of the guests, if it runs in some."""
     schedule = [
@@ -90,9 +91,9 @@ def manifest(plan: experiment.Plan, file: Path, source: str,
         "format": journal.FORMAT, "version": 1, "mssab": __version__,
         "file": str(file), "text": source,
         "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
-        "run": plan.run, "kernel": kernel or testbed.kernel(),
+        "run": plan.run, "kernel": kernel or host.kernel(),
         "machine": platform.machine(),
-        "module": module if kernel else testbed.module_version(),
+        "module": built if kernel else module.version(),
         "python": platform.python_version(), "tools": block.tools(),
         "clock": "wall time; in a deterministic guest, instructions",
         "settings": {arm.name: {
@@ -110,26 +111,26 @@ def _terminate(*_: object) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The whole experiment, or its A/A part."""
-    source = grid.read(args.experiment)
-    plan = experiment.parse(args.experiment, source)
-    only_aa = getattr(args, "only_aa", False)
+    source = grid.read(args.file)
+    plan = experiment_file.parse(args.file, source)
+    only_aa = args.only_aa
     if only_aa and not plan.aa_pairs:
-        raise UsageError(f"{args.experiment}: aa_pairs = 0: there is no A/A "
+        raise UsageError(f"{args.file}: aa_pairs = 0: there is no A/A "
                          "to run")
-    directory = args.output or DEFAULT / args.experiment.stem
+    directory = args.output or DEFAULT / args.file.stem
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
     in_guests = plan.run != experiment.HOST
     place: block.Runner | guests.Guests = block.Runner(plan)
     about = "", ""
     if in_guests:
-        place = guests.Guests(plan, args.experiment, source)
+        place = guests.Guests(plan, args.file, source)
         place.find()
         about = place.kernel(), place.module_version()
     # Only what makes namespaces, whose names are fixed, has to be alone.
-    with (testbed.alone() if plan.arms[0].cell and not in_guests
+    with (host.alone() if plan.arms[0].cell and not in_guests
           else nullcontext()), journal.opened(
-            directory, manifest(plan, args.experiment, source, *about),
+            directory, manifest(plan, args.file, source, *about),
             args.resume) as book, place:
         try:
             result = campaign.run(plan, book, place.measure, progress, only_aa)
@@ -137,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
             progress.close()
         journal.write_whole(directory / journal.RESULT,
                             json.dumps(result, indent=1) + "\n")
-    print(text.summary(result, about[0] or testbed.kernel()), end="")
+    print(result_text.summary(result, about[0] or host.kernel()), end="")
     if not args.no_report:
         from . import report  # matplotlib takes its time
         report.write(directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import journal, report, text
+from . import journal, report, result_text
 from .errors import MssabError, UsageError
 
 
@@ -36,6 +36,8 @@ def _line(directory: Path) -> str:
         return f"{'damaged':<13} {error}"
     name = result["primary"][0]
     metric = result["metrics"].get(name)
-    told = f"{name} {text.signed(metric['effect'])} {text.unit_of(metric)} " \
-        f"({text.interval(metric)})" if metric else result["why"]
-    return f"{result['verdict']:<13} {told}, {manifest['kernel']}"
+    shown = result["why"]
+    if metric:
+        shown = f"{name} {result_text.signed(metric['effect'])} " \
+            f"{result_text.unit_of(metric)} ({result_text.interval(metric)})"
+    return f"{result['verdict']:<13} {shown}, {manifest['kernel']}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from . import report, text
+from . import report, result_text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -13,6 +13,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=1))
         return 0
-    print(text.summary(result, manifest["kernel"]), end="")
+    print(result_text.summary(result, manifest["kernel"]), end="")
     print(f"Report: {report.write(args.directory)}")
     return 0

@@ -29,7 +29,7 @@ _ADAPTIVE = re.compile(r"Adaptive RX: (on|off)  TX: (on|off)")
 def parse(text: str) -> dict[str, str]:
     """Name and value of what one --show command says and what can be changed:
     of rings and channels the current ones, which come after the maxima."""
-    found = {}
+    found: dict[str, str] = {}
     above = ""
     for line in text.splitlines():
         if both := _ADAPTIVE.match(line):

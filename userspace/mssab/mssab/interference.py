@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import stats, verdict
+from . import finding, stats, verdict
 from .connections import Record
 
 
@@ -27,8 +27,8 @@ def sample_ratio(blocks: list[Record]) -> list[dict[str, Any]]:
     return out
 
 
-def interference(counted: list[tuple[Record, ...]], rule: stats.Rule,
-                 effect: float) -> dict[str, Any]:
+def across_shares(counted: list[tuple[Record, ...]], rule: verdict.Rule,
+                  effect: float) -> dict[str, Any]:
     """From the smallest share to the largest: how far the effect moves, and
     how far the untreated do.  @effect: what is to be headlined."""
     moves = {
@@ -38,7 +38,7 @@ def interference(counted: list[tuple[Record, ...]], rule: stats.Rule,
                   for p in counted]}
     out: dict[str, Any] = {"refused": ""}
     for name, differences in moves.items():
-        found = stats.finding(differences, rule)
+        found = finding.of(differences, rule)
         out[name] = {key: 100 * math.expm1(value) if math.isfinite(value)
                      else None for key, value in
                      (("shift", found.point), ("low", found.low),

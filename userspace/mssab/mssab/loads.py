@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from . import servers
+from .cell import KEYS, LOOPBACK, Cell
 from .ends import Ends
 from .errors import MssabError
-from .grid import Cell
 from .servers import LIMIT_S, PORT
 
 
@@ -40,26 +40,15 @@ def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
             "--address", ends.address, "--port", str(port), "--write", str(cell.write),
             "--warmup-ms", str(round(cell.warmup)),
             "--measure-ms", str(round(cell.measure))]
-    if cell.rcvbuf_after_accept:
-        argv += ["--rcvbuf", str(cell.rcvbuf_after_accept)]
     if cell.window:
         argv += ["--window", str(cell.window)]
-        # The kernel learns its rate of payload to buffer from full segments;
-        # and the first window of lo holds one: MSS would stay half of it.
-        blocks = 32 if cell.link == "loopback" else 4
+        # The kernel learns the ratio of payload to buffer from full-sized
+        # segments.  The first window of lo holds one: with less the MSS would
+        # stay half of it.
+        blocks = 32 if cell.link == LOOPBACK else 4
         argv += ["--open", str(blocks * 16384)]
-    if cell.request:
-        argv += ["--request", str(cell.request)]
-    if cell.congestion_control:
-        argv += ["--cc", cell.congestion_control]
-    if not cell.nagle:
-        argv += ["--nodelay"]
-    if cell.zerocopy:
-        argv += ["--zerocopy"]
-    for option, cpu in (("--sender-cpu", cell.sender_cpu),
-                        ("--receiver-cpu", cell.receiver_cpu)):
-        if cpu >= 0:
-            argv += [option, str(cpu)]
+    for name, key in KEYS.items():
+        argv += key.words(key.option, getattr(cell, name))
     return argv
 
 

@@ -61,7 +61,7 @@ def rounded(metric: Metric, figure: float, percent: float) -> float:
 #: A block in which nothing arrived has delivered less than this: bytes/s.
 LEAST = 1.0
 
-KNOWN: dict[str, tuple[Metric, Callable[[Raw], float]]] = {
+KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
     "goodput": (Metric("goodput", "bit/s"),
                 lambda raw: 8 * max(raw["bytes_per_s"], LEAST)),
     "utilisation": (Metric("utilisation", "of the window"),
@@ -113,7 +113,7 @@ _BYTES = ("goodput", "cpu", "softirqs")
 _TCP = (*_BYTES, "utilisation", "retransmits", *_HOST)
 _UDP = (*_BYTES, "lost", *_HOST)
 #: What each load tells; others would make every block void.
-TOLD = {
+REPORTED = {
     "iperf3": _TCP,
     "iperf3-udp": (*_UDP, "jitter"),
     "nuttcp": tuple(name for name in _TCP if name != "utilisation"),

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from . import ethtool
+from .cell import Cell
 from .ends import Ends
 from .errors import MssabError
-from .grid import Cell
 from .netns import command
 
 RECORD = Path("/run/mssab-interfaces.json")

@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from . import analysis, journal, plots, text
+from . import analysis, journal, plots, result_text
 from .errors import MssabError, UsageError
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -50,11 +50,11 @@ def page(manifest: dict[str, Any], result: dict[str, Any],
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
-    environment.filters |= {"figure": text.figure, "signed": text.signed}
+    environment.filters |= {"figure": result_text.figure, "signed": result_text.signed}
     return environment.get_template("report.html").render(
         manifest=manifest, result=result, metrics=metrics, drawn=drawn,
         effects=plots.effects(result | {"metrics": metrics}),
-        blocks=len(records), text=text,
+        blocks=len(records), text=result_text,
         refused=[r for r in records if r["void"]])
 
 

@@ -21,9 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from .cell import Cell
 from .ends import Ends
 from .errors import MssabError, NotSupported
-from .grid import Cell
 from .netns import inside
 
 PORT = 5201

@@ -1,180 +1,106 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Namespaces, links, and settings inside those namespaces: with loads.py the
-only modules of mssab that touch the system.
+"""The testbed: namespaces, links and settings of a cell, and a transfer in
+them with what the kernel counts meanwhile.
 
-Everything it makes is named mssab-*, and gone when the with-block ends.
+Everything it makes is named mssab-* and gone when the with-block ends.
 """
 from __future__ import annotations
 
-import ctypes
 import os
-import shutil
 import signal
-import socket
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import ethtool, loads, nic_move, nics, profiler
+from . import ends, ethtool, host, loads, module, netem, nic_move, profiler
+from .cell import INTERFACES, KEYS, LOOPBACK, Cell
 from .ends import RECEIVER, SENDER, Ends
 from .experiment import Arm
-from .errors import MssabError, NotSupported
-from .grid import Cell
 from .netns import command, counters, snmp, write_sysctls
 
-#: Two, of which connect() takes the even one.
+#: Two ports, of which connect() takes the even one.
 SOURCE_PORTS = "40000 40001"
-ADDR_NO_RANDOMIZE = 0x0040000
-_LIBC = ctypes.CDLL(None, use_errno=True)
+MANY_SOURCE_PORTS = "40000 49999"
+PORT_RANGE = "net.ipv4.ip_local_port_range"
+#: Cells that agree in these keys can share namespaces and links.
+_SHAPE = attrgetter(*(name for name, key in KEYS.items()
+                      if key.shapes_testbed))
 
 
-def check_machine(module: bool = True) -> None:
-    """Say at once what would fail later."""
-    if os.geteuid() != 0:
-        raise NotSupported("network namespaces need root; use sudo")
-    if module and not has_module():
-        raise NotSupported("the module mssfrac is not loaded; "
-                           "insmod mssfrac.ko first")
-    for tool in ("ip", "tc"):
-        if not shutil.which(tool):
-            raise NotSupported(f"no {tool} on PATH; install iproute2")
+# --- Links ------------------------------------------------------------------
 
-
-def has_module() -> bool:
-    return Path("/proc/net/mssfrac").exists()
-
-
-def _netem(namespace: str, device: str, cell: Cell, delay_ms: float,
-           *more: str) -> None:
-    command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
-            "netem", "limit", str(cell.queue_packets),
-            "delay", f"{round(delay_ms * 1000)}us", *more)
-
-
-def _impairments(cell: Cell) -> list[str]:
-    """What netem does to the data on its way, beside the delay."""
-    words = []
-    if cell.ecn_mark_percent:
-        words += ["loss", "random", f"{cell.ecn_mark_percent:g}%", "ecn"]
-    if cell.loss_percent:
-        words += ["loss", "random", f"{cell.loss_percent:g}%"]
-    if cell.reorder_percent:
-        words += ["reorder", f"{cell.reorder_percent:g}%"]
-    return words
-
-
-def _veth(cell: Cell) -> None:
+def _make_veth(cell: Cell) -> None:
     command("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
             "peer", "name", "veth0", "netns", RECEIVER)
-    for end, host in ((SENDER, 1), (RECEIVER, 2)):
-        command("ip", "-n", end, "addr", "add", f"10.9.0.{host}/24",
+    for end, number in ((SENDER, 1), (RECEIVER, 2)):
+        command("ip", "-n", end, "addr", "add", f"10.9.0.{number}/24",
                 "dev", "veth0")
-        command("ip", "-n", end, "addr", "add", f"fd09::{host}/64",
+        command("ip", "-n", end, "addr", "add", f"fd09::{number}/64",
                 "dev", "veth0", "nodad")
         command("ip", "-n", end, "link", "set", "veth0", "mtu",
                 str(cell.mtu), "up")
 
 
-def _features(cell: Cell, sender: str, receiver: str) -> None:
-    """Offloads, route and queues of the ends' devices."""
-    if not cell.gso:
-        command("ip", "netns", "exec", SENDER, "ethtool", "-K", sender,
-                "gso", "off", "tso", "off")
-    if not cell.gro:
-        command("ip", "netns", "exec", RECEIVER, "ethtool", "-K", receiver,
-                "gro", "off")
+def _devices(cell: Cell, between: Ends) -> list[tuple[str, str]]:
+    """Namespace and device of each end on this machine."""
+    names = (cell.sender_interface, cell.receiver_interface) \
+        if cell.link == INTERFACES else ("veth0", "veth0")
+    return list(zip(between.namespaces, names))
+
+
+def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:
+    for name, key in KEYS.items():
+        if key.offloads and getattr(cell, name) != key.default:
+            end, device = devices[key.at_receiver]
+            command("ip", "netns", "exec", end, "ethtool", "-K", device,
+                    *(word for offload in key.offloads
+                      for word in (offload, "off")))
+
+
+def _lock_cwnd(cell: Cell, device: str) -> None:
     if cell.cwnd_max:
         command("ip", "-n", SENDER, "route", "change", "10.9.0.0/24", "dev",
-                sender, "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
-    # fq needs the sender's device for itself, and of a receiver elsewhere we
-    # have no device: all delay on one way.
-    share = (0.0, 1.0) if cell.qdisc else (1.0, 0.0) if not receiver \
-        else (0.5, 0.5)
-    if cell.qdisc:
-        command("tc", "-n", SENDER, "qdisc", "add", "dev", sender, "root",
-                cell.qdisc)
-    rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
-    for end, device, part, more in (
-            (SENDER, sender, share[0], _impairments(cell) + rate),
-            (RECEIVER, receiver, share[1], rate)):
-        if device and ((part and cell.rtt_ms) or more):
-            _netem(end, device, cell, cell.rtt_ms * part, *more)
+                device, "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
 
 
-def _devices(cell: Cell, ends: Ends) -> list[tuple[str, str]]:
-    """Namespace and device of each end that is ours and has one."""
-    if cell.link == "loopback":
-        return []
-    names = (cell.sender_interface, cell.receiver_interface) \
-        if cell.link == nics.KIND else ("veth0", "veth0")
-    return list(zip(ends.namespaces, names))
+def _cell_sysctls(cell: Cell) -> dict[str, object]:
+    return {name: value for key_name, key in KEYS.items() if key.sysctls
+            for name, value in key.sysctls(getattr(cell, key_name)).items()}
 
 
-def _lo(cell: Cell) -> None:
-    command("ip", "-n", SENDER, "link", "set", "lo", "up")
-    if cell.window_segments and cell.rtt_ms:
-        _netem(SENDER, "lo", cell, cell.rtt_ms / 2)
+# --- Counters ---------------------------------------------------------------
+
+Counts = dict[str, dict[str, int]]
 
 
-def _end_settings(cell: Cell) -> dict[str, object]:
-    settings: dict[str, object] = {
-        "net.ipv4.tcp_window_scaling": int(cell.window_scaling)}
-    if cell.rcvbuf_max:
-        size = cell.rcvbuf_max
-        settings["net.ipv4.tcp_moderate_rcvbuf"] = 0
-        settings["net.ipv4.tcp_rmem"] = f"4096 {size} {size}"
-    if cell.window_segments:
-        # The whole buffer is the window, and no transfer helps the next.
-        settings["net.ipv4.tcp_app_win"] = 0
-        settings["net.ipv4.tcp_no_metrics_save"] = 1
-    if cell.ecn_mark_percent:
-        settings["net.ipv4.tcp_ecn"] = 1
-    return settings
+def _counts(between: Ends) -> Counts:
+    """The counters of the module and of the kernel, for each end."""
+    return {end: (counters(end) if module.loaded() else {}) | snmp(end)
+            for end in between.namespaces}
 
 
-#: What the testbed depends on; cells that agree in it share one.
-_TOPOLOGY = attrgetter("link", *nics.KEYS, "mtu", "rtt_ms", "rcvbuf_max", "ipv6",
-                       "window_scaling", "cwnd_max", "gso", "gro", "qdisc",
-                       "ecn_mark_percent", "rate_mbit", "loss_percent",
-                       "reorder_percent", "queue_packets")
-
-
-def _ends_of(cell: Cell) -> Ends:
-    if cell.link == "loopback":
-        return Ends(SENDER, SENDER, "::1" if cell.ipv6 else "127.0.0.1")
-    if cell.remote:
-        return Ends(SENDER, "", cell.receiver_address)
-    return Ends(SENDER, RECEIVER, "fd09::2" if cell.ipv6 else "10.9.0.2")
-
-
-def _counted(ends: Ends) -> dict[str, dict[str, int]]:
-    """Of each end: what the module counts, and what the kernel does."""
-    return {end: (counters(end) if has_module() else {}) | snmp(end)
-            for end in ends.namespaces}
-
-
-def _grown(ends: Ends, before: dict[str, dict[str, int]]) \
-        -> dict[str, dict[str, int]]:
+def _growth(between: Ends, before: Counts) -> Counts:
     return {end: {key: value - before[end].get(key, 0)
                   for key, value in now.items()}
-            for end, now in _counted(ends).items()}
+            for end, now in _counts(between).items()}
 
 
-def _interrupted() -> dict[str, int]:
-    """Of the host, to be read where packets are counted: setting devices up
-    interrupts, too."""
-    return {"softirqs": softirqs(), "interrupts": interrupts()}
+def _interrupts() -> dict[str, int]:
+    """Of the machine.  Read where packets are counted, because setting up
+    devices interrupts too."""
+    return {"softirqs": host.softirqs(), "interrupts": host.interrupts()}
 
 
-def _told(ends: Ends, raw: dict[str, Any],
-          grown: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What the load said, and beside it what the kernel counted: all of it in
-    "counters", and what metrics are made of where the load does not tell."""
-    sender = grown[ends.sender]
+def _with_counts(between: Ends, raw: dict[str, Any],
+                 grown: Counts) -> dict[str, Any]:
+    """What the load reported, completed by what the kernel counted: the
+    module's counters in "counters", and what metrics need where the load does
+    not report it."""
+    sender = grown[between.sender]
     return {
         "retransmits": sender["Tcp.RetransSegs"],
         "sent_segments": sender["Tcp.OutSegs"] + sender["Tcp.RetransSegs"],
@@ -184,15 +110,19 @@ def _told(ends: Ends, raw: dict[str, Any],
     } | raw | {"counters": {end: {key: value for key, value in some.items()
                                   if "." not in key}
                             for end, some in grown.items()}
-               if has_module() else {}}
+               if module.loaded() else {}}
 
+
+# --- The testbed ------------------------------------------------------------
 
 class Testbed:
-    """The namespaces of the cells, those of one at a time."""
+    """The namespaces of one cell at a time."""
+
+    __test__ = False  # not a test of pytest's
 
     def __init__(self) -> None:
         self._ends: Ends | None = None
-        self._topology: Any = None
+        self._shape: Any = None
 
     def __enter__(self) -> Testbed:
         return self
@@ -201,47 +131,58 @@ class Testbed:
         self.tear_down()
 
     def tear_down(self) -> None:
-        if self._ends:
-            nic_move.put_back(self._ends.namespaces)
-        for end in self._ends.namespaces if self._ends else ():
+        namespaces = self._ends.namespaces if self._ends else ()
+        if namespaces:
+            nic_move.put_back(namespaces)
+        for end in namespaces:
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
-        self._ends = self._topology = None
+        self._ends = self._shape = None
 
-    def _ends_for(self, cell: Cell, device: ethtool.Settings | None = None) \
+    def _set_up(self, cell: Cell, device: ethtool.Settings | None = None) \
             -> Ends:
-        # Without a window of its own each transfer starts afresh.
-        topology = _TOPOLOGY(cell), bool(cell.window_segments)
-        if self._ends and cell.window_segments and topology == self._topology:
+        """The cell's namespaces and links; those that are there if they have
+        the same shape.  @device: settings of the ends' devices."""
+        # Without a window of its own each transfer gets fresh namespaces.
+        shape = _SHAPE(cell), bool(cell.window_segments)
+        if self._ends and cell.window_segments and shape == self._shape:
             return self._ends
         self.tear_down()
-        ends = self._ends = _ends_of(cell)
-        self._topology = topology
-        for end in ends.namespaces:
+        between = self._ends = ends.of(cell)
+        self._shape = shape
+        for end in between.namespaces:
             command("ip", "netns", "add", end)
-        if cell.link == "loopback":
-            _lo(cell)
-        elif cell.link == nics.KIND:
-            nic_move.keep(cell)
-            nic_move.move(cell, ends)
+        if cell.link == LOOPBACK:
+            command("ip", "-n", SENDER, "link", "set", "lo", "up")
+            netem.on_loopback(cell, SENDER)
         else:
-            _veth(cell)
-        # Before the link is up: rings and channels may take it down.
-        for end, name in _devices(cell, ends):
-            ethtool.write(name, device or {}, "ip", "netns", "exec", end)
-        if cell.link == nics.KIND:
-            nic_move.bring_up(cell, ends)
-        if cell.link != "loopback":
-            names = [name for _, name in _devices(cell, ends)]
-            _features(cell, names[0], names[1] if names[1:] else "")
-        for end in ends.namespaces:
-            if end == ends.receiver or cell.window_segments:
-                write_sysctls(end, _end_settings(cell))
-        # The load itself cannot choose it; iperf3 and mssab-load do.
+            self._connect(cell, between, device or {})
+        for end in between.namespaces:
+            if end == between.receiver or cell.window_segments:
+                write_sysctls(end, _cell_sysctls(cell))
+        # These loads cannot choose it themselves; iperf3 and mssab-load can.
         if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
-            write_sysctls(ends.sender, {"net.ipv4.tcp_congestion_control":
-                                        cell.congestion_control})
-        return ends
+            write_sysctls(between.sender, {
+                "net.ipv4.tcp_congestion_control": cell.congestion_control})
+        return between
+
+    @staticmethod
+    def _connect(cell: Cell, between: Ends, device: ethtool.Settings) -> None:
+        """The link between the ends, with the settings of its devices."""
+        if cell.link == INTERFACES:
+            nic_move.keep(cell)
+            nic_move.move(cell, between)
+        else:
+            _make_veth(cell)
+        devices = _devices(cell, between)
+        # Before the link is up: rings and channels may take it down.
+        for end, name in devices:
+            ethtool.write(name, device, "ip", "netns", "exec", end)
+        if cell.link == INTERFACES:
+            nic_move.bring_up(cell, between)
+        _set_offloads(cell, devices)
+        _lock_cwnd(cell, devices[0][1])
+        netem.on_devices(cell, devices)
 
     def trial(self, arm: Arm, keys: Iterable[str], seed: int,
               sample: int = 0) -> dict[str, Any]:
@@ -252,66 +193,67 @@ class Testbed:
         cell = replace(arm.cell, seed=seed)
         self.tear_down()
         try:
-            ends = self.prepare(arm, keys, cell)
-            with profiler.recording(sample, ends.address, cell.udp) if sample \
-                    else nullcontext({}) as profile:
-                before, were = _counted(ends), _interrupted()
-                result = loads.run(cell, ends, aligned=True)
-                grown, are = _grown(ends, before), _interrupted()
-            return _told(ends, result, grown) | profile | {
+            between = self.prepare(arm, keys, cell)
+            recording: AbstractContextManager[dict[str, Any]] = \
+                profiler.recording(sample, between.address, cell.udp) \
+                if sample else nullcontext(dict[str, Any]())
+            with recording as profile:
+                before, were = _counts(between), _interrupts()
+                result = loads.run(cell, between, aligned=True)
+                grown, are = _growth(between, before), _interrupts()
+            return _with_counts(between, result, grown) | profile | {
                 key: are[key] - were[key] for key in are}
         finally:
             self.tear_down()
 
     def trials(self, arm: Arm, keys: Iterable[str],
                count: int) -> list[dict[str, Any]]:
-        """Some transfers at once, each from a port of its own."""
+        """So many transfers at once, each from a port of its own."""
         assert arm.cell
         self.tear_down()
         try:
-            ends = self.prepare(arm, keys, arm.cell)
-            write_sysctls(ends.sender, {"net.ipv4.ip_local_port_range": "40000 49999"})
-            return loads.several(arm.cell, ends, count)
+            between = self.prepare(arm, keys, arm.cell)
+            write_sysctls(between.sender, {PORT_RANGE: MANY_SOURCE_PORTS})
+            return loads.several(arm.cell, between, count)
         finally:
             self.tear_down()
 
     def prepare(self, arm: Arm, keys: Iterable[str], cell: Cell) -> Ends:
-        """Namespaces with the settings of an arm, and those of @keys that it
-        does not name at their start."""
-        ends = self._ends_for(cell, arm.device)
-        for end, sysctls in ((ends.sender, arm.sysctl_sender),
-                             (ends.receiver, arm.sysctl_receiver)):
+        """Namespaces with the settings of an arm.  Settings of the module in
+        @keys that the arm does not name get their start values."""
+        between = self._set_up(cell, arm.device)
+        for end, sysctls in ((between.sender, arm.sysctl_sender),
+                             (between.receiver, arm.sysctl_receiver)):
             if not end:
-                continue  # elsewhere: not ours to set
-            write_sysctls(end, {f"net.mssfrac.{key}": arm.module.get(
-                key, _start_value(key)) for key in keys})
-            # One port to connect from: it decides hashes, and so the arm.
-            write_sysctls(end, {"net.ipv4.ip_local_port_range": SOURCE_PORTS}
-                          | dict(sysctls))
-        return ends
+                continue  # another machine's
+            _write_module(end, arm.module, keys)
+            # One port to connect from, because it decides hashes and thereby
+            # the arm.
+            write_sysctls(end, {PORT_RANGE: SOURCE_PORTS} | dict(sysctls))
+        return between
 
     def transfer(self, cell: Cell, arm: dict[str, int],
-                 arms: Iterable[str]) -> dict[str, Any]:
-        """One transfer of one arm: what was measured.  @arms: all settings
-        that any arm names; those this one does not go back to their start."""
-        ends = self._ends_for(cell)
-        for end in ends.namespaces:
-            write_sysctls(end, {f"net.mssfrac.{key}":
-                                arm.get(key, _start_value(key))
-                                for key in arms})
-        before = _counted(ends)
-        result = loads.run(cell, ends)
-        return _told(ends, result, _grown(ends, before))
+                 keys: Iterable[str]) -> dict[str, Any]:
+        """One transfer of a grid's arm: what was measured.  @keys: settings of
+        the module that any arm names."""
+        between = self._set_up(cell)
+        for end in between.namespaces:
+            _write_module(end, arm, keys)
+        before = _counts(between)
+        result = loads.run(cell, between)
+        return _with_counts(between, result, _growth(between, before))
 
 
-def _start_value(key: str) -> int:
-    """Of a setting, as the module was loaded."""
-    return int(Path("/sys/module/mssfrac/parameters", key).read_text("ascii"))
+def _write_module(end: str, values: dict[str, int],
+                  keys: Iterable[str]) -> None:
+    write_sysctls(end, {
+        f"net.mssfrac.{key}": values[key] if key in values
+        else module.start_value(key) for key in keys})
 
 
 def sweep() -> None:
-    """Take away what a killed run left: its loads, then its namespaces, and
-    give back the interfaces in them.  To be called with the lock held."""
+    """Remove what a killed mssab left: its loads, its namespaces; and return
+    the interfaces in them.  The caller holds the lock (host.alone)."""
     nic_move.put_back((SENDER, RECEIVER))
     for end in (SENDER, RECEIVER):
         if not Path("/run/netns", end).exists():
@@ -320,60 +262,3 @@ def sweep() -> None:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         command("ip", "netns", "del", end)
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """One mssab at a time on a machine: the names of its namespaces are fixed.
-    The lock is an address, which ends with its holder and leaves no file."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
-        try:
-            lock.bind("\0mssab")
-        except OSError as error:
-            raise MssabError("another mssab runs on this machine; wait for "
-                             "it to end") from error
-        yield
-
-
-def fix_addresses() -> None:
-    """No random addresses in what is started from now on: where a program's
-    pages lie decides how many instructions it takes to touch them."""
-    _LIBC.personality(ADDR_NO_RANDOMIZE)
-
-
-def cpu_times() -> tuple[int, int]:
-    """Ticks of all CPUs since boot, and those stolen of them."""
-    with open("/proc/stat", encoding="ascii") as file:
-        ticks = [int(word) for word in file.readline().split()[1:9]]
-    return sum(ticks), ticks[7]
-
-
-def interrupts() -> int:
-    """Of the hardware, timers and other CPUs, since boot."""
-    with open("/proc/stat", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("intr "):
-                return int(line.split()[1])
-    return 0
-
-
-def softirqs() -> int:
-    """Network receive interrupts handled since boot."""
-    with open("/proc/softirqs", encoding="ascii") as file:
-        for line in file:
-            if "NET_RX" in line:
-                return sum(map(int, line.split()[1:]))
-    return 0
-
-
-def module_version() -> str:
-    """What tells one build of the module from another; "" if not loaded."""
-    try:
-        return Path("/sys/module/mssfrac/srcversion").read_text(
-            "ascii").strip()
-    except OSError:
-        return "loaded" if has_module() else ""
-
-
-def kernel() -> str:
-    return os.uname().release

@@ -1,8 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The four verdicts, and the fewest pairs that carry one."""
+"""The verdict: its four words, and the rule that picks one for a metric.
+
+Pure.  finding.py computes what the rule looks at.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 IMPROVED, REGRESSED = "improved", "regressed"
 EQUIVALENT, INCONCLUSIVE = "equivalent", "inconclusive"
 ALL = (IMPROVED, REGRESSED, EQUIVALENT, INCONCLUSIVE)
-#: Fewer pairs carry no claim.
+#: Fewer pairs support no claim.
 MIN_PAIRS = 8
+#: Differences closer than this are equal: a sum of doubles, or a nanosecond in
+#: a second, cannot resolve less.
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a verdict requires.  Margin and estimate are on the scale of the
+    differences, positive where the treatment is better."""
+
+    margin: float                   # smallest effect of interest
+    level: float = 0.05             # of the test for a difference, two-sided
+    level_equivalent: float = 0.05  # of each of the two one-sided tests
+    power: float = 0.8              # for the pairs needed
+
+    def verdict(self, point: float, p: float, p_equivalent: float,
+                exact: bool) -> tuple[str, str]:
+        """The verdict, and why it is inconclusive.
+
+        equivalent  both one-sided tests reject an effect as large as the
+                    margin (@p_equivalent: the larger p-value of the two)
+        improved    else, the interval lies above 0 (@p), and the estimate
+                    @point is at least the margin; regressed: likewise, below
+
+        @exact: all pairs have the same difference.
+        """
+        if p_equivalent <= self.level_equivalent:
+            return EQUIVALENT, ""
+        if p <= self.level and abs(point) >= self.margin - SAME:
+            return (IMPROVED if point > 0 else REGRESSED), ""
+        if p <= self.level:
+            return INCONCLUSIVE, ("there is an effect, but it is not shown to be "
+                                  "as large as the margin, nor to be smaller")
+        if exact:
+            return INCONCLUSIVE, ("the pairs repeat exactly, and are too few "
+                                  "for this level")
+        return INCONCLUSIVE, "neither an effect nor its absence is shown"

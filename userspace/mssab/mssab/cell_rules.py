@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which keys of a cell go together.  Pure."""
+from __future__ import annotations
+
+from typing import Any
+
+from . import nics
+from .cell import IP_MAX, TCP, VETH, Cell, CellKey, changed
+from .errors import UsageError
+
+
+def _unmet(cell: Cell, name: str, key: CellKey) -> str:
+    """The requirement of the key that this cell does not meet; ""."""
+    if key.loads and cell.load not in key.loads:
+        loads = " or ".join(f'"{load}"' for load in key.loads)
+        return f"needs load = {loads}; {cell.load} cannot do it"
+    if key.links and cell.link not in key.links:
+        links = " or ".join(f'"{link}"' for link in key.links)
+        return f"needs link = {links}; this one is {cell.link}"
+    if key.protocol and cell.udp == (key.protocol == TCP):
+        return f"is for {key.protocol} only; {cell.load} uses " \
+            + ("UDP" if cell.udp else "TCP")
+    if key.at_receiver and cell.remote:
+        return "is set at the receiver, which is on another machine: set it " \
+            "there"
+    return ""
+
+
+def check(where: str, cell: Cell) -> None:
+    """UsageError if keys do not go together; @where: what it starts with."""
+    def wrong(what: str) -> UsageError:
+        return UsageError(f"{where}: {what}")
+
+    given = changed(cell)
+    for name, key in given.items():
+        if unmet := _unmet(cell, name, key):
+            raise wrong(f"{name} {unmet}")
+    if cell.zerocopy and cell.request:
+        raise wrong("zerocopy is for bulk transfers; leave out request")
+    if why := nics.unmet(cell):
+        raise wrong(why)
+    if cell.link == VETH and cell.mtu > IP_MAX:
+        raise wrong(f"mtu = {cell.mtu} is only for loopback; a veth link "
+                    f"takes up to {IP_MAX}")
+    root = [name for name, key in given.items()
+            if key.netem or name == "rate_mbit"]
+    if cell.qdisc and root:
+        raise wrong(f"qdisc and {root[0]} both need to be the sender's root "
+                    "qdisc; choose one")
+    if cell.loss_percent and cell.ecn_mark_percent:
+        raise wrong("netem either drops or marks; choose one of loss_percent "
+                    "and ecn_mark_percent")
+    if cell.reorder_percent and not cell.rtt_ms:
+        raise wrong("reorder_percent sends packets ahead of the delay and "
+                    "needs rtt_ms")
+    if cell.load.startswith("iperf3") and (cell.warmup_ms % 1000
+                                           or cell.measure_ms % 1000):
+        raise wrong("iperf3 measures whole seconds; give warmup_ms and "
+                    "measure_ms in multiples of 1000")
+
+
+def unused_time(table: dict[str, Any]) -> str:
+    """Why a time in the table of a cell is refused; ""."""
+    if table.get("load") != "netpipe":
+        return ""
+    for key in ("warmup_ms", "measure_ms"):
+        if key in table:
+            return f"{key}: NetPIPE itself decides how long it measures"
+    return ""
+
+
+def fits_header(cell: Cell) -> bool:
+    """Can the window be advertised?  Without scaling the header field has 16
+    bits."""
+    return cell.window_scaling or cell.window <= IP_MAX

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""netem: delay, rate, loss, marking and reordering on the way between the ends.
+
+The only module that sets queueing disciplines.
+"""
+from __future__ import annotations
+
+from .cell import KEYS, Cell
+from .netns import command
+
+
+def _add(namespace: str, device: str, cell: Cell, delay_ms: float,
+         *more: str) -> None:
+    command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+            "netem", "limit", str(cell.queue_packets),
+            "delay", f"{round(delay_ms * 1000)}us", *more)
+
+
+def _impairments(cell: Cell) -> list[str]:
+    """What netem does to the data beside the delay and the rate."""
+    return [word for name, key in KEYS.items() if key.netem
+            for word in key.words(key.netem, getattr(cell, name))]
+
+
+def on_loopback(cell: Cell, namespace: str) -> None:
+    """Half of the round trip, which every packet on lo passes twice."""
+    if cell.window_segments and cell.rtt_ms:
+        _add(namespace, "lo", cell, cell.rtt_ms / 2)
+
+
+def on_devices(cell: Cell, ends: list[tuple[str, str]]) -> None:
+    """@ends: namespace and device of the sender, and of the receiver if it is
+    on this machine.  The impairments act on the data only."""
+    namespace, device = ends[0]
+    # fq needs the sender's device for itself, and a receiver on another
+    # machine has no device here: then one end has the whole delay.
+    shares = (0.0, 1.0) if cell.qdisc else (1.0,) if len(ends) == 1 \
+        else (0.5, 0.5)
+    if cell.qdisc:
+        command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+                cell.qdisc)
+    rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
+    words = (_impairments(cell) + rate, rate)
+    for (namespace, device), share, more in zip(ends, shares, words):
+        if (share and cell.rtt_ms) or more:
+            _add(namespace, device, cell, cell.rtt_ms * share, *more)

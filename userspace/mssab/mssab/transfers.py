@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From raw transfers to the numbers of one arm in one cell: goodput, usable
+window, utilisation, and whether the module acted.  Pure.
+"""
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from .cell import LOOPBACK, Cell
+
+#: Counters of the treatment arm that show that a policy changed something.
+ACTED = ("treated_tx_trials", "treated_tx_unstalled", "treated_rx_raised")
+
+
+def usable_window(cell: Cell, raw: dict[str, Any]) -> int:
+    """Bytes the receiver allowed unacknowledged; 0: not known."""
+    window = min(filter(None, (raw["rcv_ssthresh"], raw["window_clamp"])),
+                 default=0)
+    # The largest window that the header holds without scaling (RFC 7323).
+    return window if cell.window_scaling else min(window, 65535)
+
+
+def round_trip(cell: Cell, runs: list[dict[str, Any]]) -> float:
+    """Seconds: the smallest round trip time that a sender of any arm saw
+    (TCP_INFO), which includes the ends' time for one segment; the link's
+    delay where the load does not report it."""
+    least = min(raw.get("min_rtt_us", 0) for raw in runs)
+    return float(least / 1e6 or cell.rtt_ms / 1e3)
+
+
+def acted(raw: dict[str, Any]) -> bool:
+    """Did the module choose a value other than the kernel's?"""
+    return any(end[key] for end in raw["counters"].values() for key in ACTED)
+
+
+def averages(cell: Cell, runs: list[dict[str, Any]],
+             rtt: float) -> dict[str, Any]:
+    """Means over the runs of one arm: goodput in bytes/s, and utilisation =
+    goodput x RTT / usable window, where both are known.  @rtt: seconds."""
+    rates = [raw["bytes_per_s"] for raw in runs]
+    out: dict[str, Any] = {"bytes_per_s": statistics.fmean(rates),
+                           "acted": any(acted(raw) for raw in runs)}
+    windows = [usable_window(cell, raw) for raw in runs]
+    delayed = cell.link != LOOPBACK or cell.window_segments
+    if cell.rtt_ms and delayed and all(windows):
+        out["usable_window"] = statistics.fmean(windows)
+        out["utilisation"] = statistics.fmean(
+            rate * rtt / window for rate, window in zip(rates, windows))
+    return out
