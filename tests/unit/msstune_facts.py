@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Facts of a host where nothing is wrong, for tests to change in one place."""
+"""Facts of a host where nothing is wrong; tests change one part of them."""
 import copy
 
-#: A sender of 100 Mbit/s for 2 s over 10 ms that nothing but its cubic limits.
+#: A sender of 100 Mbit/s for 2 s over 10 ms, limited only by cubic.
 SENDER = {
     "local": "10.0.0.1:40000", "remote": "10.0.0.2:5201", "state": 1,
     "ca_state": 0, "retransmits": 0, "options": 7, "app_limited": False,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A msstune that is killed: forks, runs one step of the manager, and dies by
-SIGKILL at a chosen boundary.  Used by test_msstune_apply.py, which also runs it
+"""Kills msstune: forks, runs one step of the manager, and dies by SIGKILL at a
+chosen boundary.  Used by test_msstune_apply.py, which also runs it
 in a network namespace of its own: python3 msstune_kill.py.
 
 A boundary lies before and after every line of the journal and every write of a
@@ -26,16 +26,16 @@ Sysctl = set_sysctl.Sysctl
 
 @contextmanager
 def no_timer(*_):
-    """The kill takes the timer along: only a restart can repair."""
+    """The timer is dead as well: only the next msstune can undo."""
     yield {"pid": 1 << 30, "start": 1, "unit": ""}
 
 
 class Boundaries:
-    """Counts boundaries, and is fatal at one of them."""
+    """Counts boundaries, and kills the process at one of them."""
 
     def __init__(self, fatal):
         self.count, self.fatal = 0, fatal
-        self.pid = os.getpid()  # a timer forked from it is not meant
+        self.pid = os.getpid()  # not a timer forked from it
 
     def pass_one(self):
         self.count += os.getpid() == self.pid
@@ -60,8 +60,8 @@ def torn_line(_journal, path, record):
 
 
 def killed(step, fatal, timer=False):
-    """Run step() in a child that dies at boundary @fatal; False if there are
-    fewer, and the child came to its end."""
+    """Run step() in a child that dies at boundary @fatal.  False: the child reached
+    its end, because there are fewer boundaries."""
     child = os.fork()
     if child == 0:
         boundaries = Boundaries(fatal)
@@ -89,10 +89,10 @@ def manager(state, root):
     return TransactionManager(state, root, say=lambda text: None)
 
 
-def applying(state, root, wanted):
-    """A step: apply @wanted."""
+def applying(state, root, texts):
+    """A step: apply the settings @texts."""
     return lambda: manager(state, root).apply(
-        [Change(*settings.parse(text, root)) for text in wanted], 1000)
+        [Change(*settings.parse(text, root)) for text in texts], 1000)
 
 
 def recovering(state, root):
@@ -104,16 +104,16 @@ def recovering(state, root):
     return step
 
 
-def restored(state, root, wanted, snapshot, fatals=range(1, 1000),
+def restored(state, root, texts, snapshot, fatals=range(1, 1000),
              undo_fatals=(0,)):
-    """Kill apply at each boundary of @fatals, kill the restart's undo at each
-    of @undo_fatals, restart again: how many tries were made, and those after
-    which snapshot() is not what it was."""
+    """Kill apply at each boundary of @fatals, kill the undo of the next run at each
+    of @undo_fatals, run again.  Returns the number of tries, and those after which
+    snapshot() has changed."""
     before, tries, wrong = snapshot(), 0, []
     for fatal in fatals:
         was_killed = False
         for undo_fatal in undo_fatals:
-            was_killed = killed(applying(state, root, wanted), fatal)
+            was_killed = killed(applying(state, root, texts), fatal)
             if undo_fatal:
                 killed(recovering(state, root), undo_fatal)
             recovering(state, root)()
@@ -127,7 +127,7 @@ def restored(state, root, wanted, snapshot, fatals=range(1, 1000),
 
 
 def main():
-    """In a namespace of its own: real sysctls, a device and a route."""
+    """In its own network namespace: real sysctls, a device and a route."""
     os.system("ip link set lo up && ip addr add 10.9.0.1/24 dev lo && "
               "ip route add 10.8.0.0/16 via 10.9.0.2")
     ipv4 = Path("/proc/sys/net/ipv4")
@@ -136,15 +136,15 @@ def main():
         return ([(ipv4 / name).read_bytes() for name in
                  ("tcp_rmem", "tcp_wmem", "tcp_ecn")]
                 + [os.popen("ip link show lo; ip route").read()])
-    wanted = ["sysctl:net.ipv4.tcp_rmem=4096 87380 9999999",
+    texts = ["sysctl:net.ipv4.tcp_rmem=4096 87380 9999999",
               "txqueuelen:lo=77", "sysctl:net.ipv4.tcp_ecn=1",
               "route:10.8.0.0/16:initcwnd=22",
               "sysctl:net.ipv4.tcp_wmem=4096 9999 999999"]
     with tempfile.TemporaryDirectory() as state:
-        tries, wrong = restored(Path(state), Path("/"), wanted, snapshot)
-        # Were there changes to put back at all?
+        tries, wrong = restored(Path(state), Path("/"), texts, snapshot)
+        # Check that there were changes to undo.
         before = snapshot()
-        killed(applying(Path(state), Path("/"), wanted), 10**6)
+        killed(applying(Path(state), Path("/"), texts), 10**6)
         changed = sum(old != new for old, new in zip(before, snapshot()))
         recovering(Path(state), Path("/"))()
     print(f"{tries} tries, {changed} of {len(before)} changed, wrong: {wrong}")

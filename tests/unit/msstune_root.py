@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A root with a few files below /proc/sys, to be set by msstune in tests."""
+"""A tree with a few files below proc/sys, for msstune --root."""
 
 
 def make(folder, files):
-    """files: names below /proc/sys to what they hold."""
+    """@files: contents by name below proc/sys."""
     for name, text in files.items():
         path = folder / "proc/sys" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -12,6 +12,6 @@ def make(folder, files):
 
 
 def snapshot(root):
-    """All that the root holds."""
+    """The contents of all files of the tree."""
     return {str(path.relative_to(root)): path.read_bytes()
             for path in root.rglob("*") if path.is_file()}

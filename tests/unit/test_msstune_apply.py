@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""apply, confirm, rollback: whenever it is killed the system is what it was, or
-what was confirmed; another writer's value is left alone."""
+"""apply, confirm, rollback: after a kill at any moment every setting has its old
+value, or the confirmed one; the value of another writer is left alone."""
 import json
 import os
 import shutil
@@ -52,7 +52,7 @@ def put(root, name, text):
 
 @pytest.fixture
 def quick(state, root, monkeypatch):
-    """A manager without a timer of its own, and a short way to apply."""
+    """A manager without a timer, with a short method to apply."""
     monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
     manager = kill.manager(state, root)
     manager.go = lambda *wanted: manager.apply(
@@ -63,7 +63,7 @@ def quick(state, root, monkeypatch):
 # --- Kills ------------------------------------------------------------------
 
 def test_killed_at_every_boundary(state, root):
-    """Apply is killed at each, and the undo after it at several."""
+    """Kill apply at each boundary, and the undo after it at several."""
     tries, wrong = kill.restored(state, root, WANTED, lambda: snapshot(root),
                                  undo_fatals=(0, 2, 4, 7, 11, 15))
     assert not wrong
@@ -71,7 +71,7 @@ def test_killed_at_every_boundary(state, root):
 
 
 def test_killed_in_a_namespace():
-    """The same with real sysctls, a device and a route."""
+    """As above, with real sysctls, a device and a route."""
     unshare = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
     if subprocess.run([*unshare, "true"], check=False,
                       capture_output=True).returncode:
@@ -106,8 +106,8 @@ print([e.undone for e in done.entries], [a != b for a, b in zip(after, before)],
 """
 
 
-def test_every_setting_of_a_device_is_put_back():
-    """On a veth, in a namespace with a /sys of its own."""
+def test_every_setting_of_a_device_is_restored():
+    """On a veth, in a network namespace with its own /sys."""
     unshare = ["unshare", "-n", "-m"] if os.geteuid() == 0 else [
         "unshare", "-rnm"]
     made = subprocess.run(
@@ -133,8 +133,8 @@ def wait_until(condition):
 
 
 @pytest.mark.parametrize("fatal", [5, 9, 14, 19, 24])
-def test_killed_and_the_timer_repairs(state, root, fatal):
-    """Nobody runs msstune again: the timer notices the death by itself."""
+def test_the_timer_undoes_a_killed_apply(state, root, fatal):
+    """No other msstune runs: the timer notices the death of apply."""
     before = snapshot(root)
     assert kill.killed(kill.applying(state, root, WANTED), fatal, timer=True)
     manager = kill.manager(state, root)
@@ -143,7 +143,7 @@ def test_killed_and_the_timer_repairs(state, root, fatal):
 
 
 def test_killed_while_confirming(quick, root, state):
-    """Either state, and nothing between."""
+    """The change is waiting or confirmed, never in between."""
     outcomes = set()
     before = snapshot(root)
     for fatal in range(1, 6):
@@ -159,7 +159,7 @@ def test_killed_while_confirming(quick, root, state):
     assert outcomes == {"waiting", "confirmed"}
 
 
-def test_not_confirmed_in_time(state, root):
+def test_undone_if_not_confirmed_in_time(state, root):
     before = snapshot(root)
     manager = kill.manager(state, root)
     manager.apply([Change(*settings.parse(WANTED[0], root))], 0.3)
@@ -178,7 +178,7 @@ def test_confirm_ends_the_timer(state, root):
     assert "16777216" in value(root, "net/ipv4/tcp_rmem")
 
 
-def test_a_timer_that_died_is_made_up_for(quick, root, monkeypatch):
+def test_the_next_command_undoes_after_a_dead_timer(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
     monkeypatch.setattr("msstune.transaction.boottime", lambda: 1e12)
@@ -187,8 +187,8 @@ def test_a_timer_that_died_is_made_up_for(quick, root, monkeypatch):
     assert snapshot(root) == before
 
 
-def test_a_restart_ends_everything(quick, root, monkeypatch):
-    """The kernel's values went with the boot: what is there now is not ours."""
+def test_a_reboot_ends_every_change(quick, root, monkeypatch):
+    """The reboot reset the kernel's settings: present values are not ours."""
     quick.go()
     after = snapshot(root)
     quick.boot = "another"
@@ -227,7 +227,7 @@ def test_undo_goes_backwards(quick, root):
         "tcp_ecn", "rmem_max", "tcp_rmem"]
 
 
-def test_a_newer_change_protects_an_older_one(quick, root):
+def test_a_newer_change_keeps_its_value(quick, root):
     before = snapshot(root)
     quick.go("net.ipv4.tcp_ecn=1")
     quick.confirm()
@@ -241,8 +241,8 @@ def test_a_newer_change_protects_an_older_one(quick, root):
     assert snapshot(root) != before
 
 
-def test_the_kernels_own_value_counts(quick, root, monkeypatch):
-    """A kind that rounds: what was read back is what undo compares with."""
+def test_undo_compares_with_the_rounded_value(quick, root, monkeypatch):
+    """The kernel rounds a value: undo compares with the value read back."""
     original = set_sysctl.Sysctl.write
     monkeypatch.setattr(set_sysctl.Sysctl, "rounds", True)
     monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
@@ -269,7 +269,7 @@ def test_a_refused_value_undoes_all(quick, root, monkeypatch):
     assert quick.transactions()[0].ended == "failed"
 
 
-def test_a_value_that_does_not_stick_undoes_all(quick, root, monkeypatch):
+def test_a_value_that_is_not_in_force_undoes_all(quick, root, monkeypatch):
     original = set_sysctl.Sysctl.write
     monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
         self, "3" if text == "1" else text))
@@ -279,7 +279,7 @@ def test_a_value_that_does_not_stick_undoes_all(quick, root, monkeypatch):
     assert snapshot(root) == before
 
 
-def test_undo_that_fails_is_tried_again(quick, root, monkeypatch):
+def test_a_failed_undo_is_tried_again(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
     with monkeypatch.context() as patch:
@@ -292,7 +292,7 @@ def test_undo_that_fails_is_tried_again(quick, root, monkeypatch):
     assert snapshot(root) == before
 
 
-def test_one_at_a_time(quick, root):
+def test_one_change_waits_at_a_time(quick, root):
     quick.go()
     with pytest.raises(TuneError, match="waits: run msstune confirm"):
         quick.go("net.ipv4.tcp_wmem=4096 16384 5000000")
@@ -304,7 +304,7 @@ def test_one_at_a_time(quick, root):
             quick.go("net.ipv4.tcp_wmem=4096 16384 5000000")
 
 
-def test_a_plan_that_is_out_of_date(quick, root, tmp_path):
+def test_an_outdated_plan_is_refused(quick, root, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"format": "msstune-plan", "settings": [
         {"setting": "sysctl:net.ipv4.tcp_ecn", "old": "2", "new": "1",
@@ -318,7 +318,7 @@ def test_a_plan_that_is_out_of_date(quick, root, tmp_path):
     assert value(root, "net/ipv4/tcp_ecn") == "0\n"
 
 
-def test_conflicts_are_named(root):
+def test_rival_programs_are_reported(root):
     rmem, _ = settings.parse(WANTED[0], root)
     mtu = settings.named("mtu:lo")
     found = conflicts.find([rmem, mtu], {"bpftune", "NetworkManager", "bash"})
@@ -328,8 +328,8 @@ def test_conflicts_are_named(root):
     assert conflicts.running() >= {"pytest"} or conflicts.running()
 
 
-def test_systemd_gets_a_timer_too(tmp_path, monkeypatch, state, root):
-    """A systemd-run that writes down what it was asked for."""
+def test_systemd_gets_a_timer(tmp_path, monkeypatch, state, root):
+    """A stand-in for systemd-run logs its arguments."""
     log = tmp_path / "log"
     fake = tmp_path / "bin/systemd-run"
     fake.parent.mkdir()
@@ -373,7 +373,7 @@ def test_refused(text, sentence, root):
         setting.read()
 
 
-def test_other_kinds_need_the_real_machine(root):
+def test_other_kinds_are_not_below_a_root(root):
     with pytest.raises(NotSupported):
         settings.parse("mtu:lo=9000", root)
 
@@ -390,13 +390,13 @@ def test_other_kinds_need_the_real_machine(root):
     ("fq", {"bands": 3, "priomap ": [1, 2, 0], "offload_horizon": 0,
             "weights ": [589824, 196608, 65536]},
      "fq bands 3 priomap 1 2 0 offload_horizon 0us")])
-def test_a_qdisc_is_spelled_as_tc_reads_it(kind, options, words):
+def test_arguments_for_tc(kind, options, words):
     assert set_qdisc.spelled(kind, options) == words
     with pytest.raises(NotSupported):
         set_qdisc.spelled(kind, {**options, "novel": 1})
 
 
-def test_weights_that_tc_would_misread():
+def test_weights_that_tc_would_misread_are_refused():
     with pytest.raises(NotSupported, match="weights"):
         set_qdisc.spelled("fq", {"weights ": [1, 2, 3]})
 
@@ -414,7 +414,7 @@ ENTRIES["script"] = ENTRIES["sysctl.d"] + ENTRIES["link"] + [
     Entry("qdisc:eth0", "default", "fq maxrate 1gbit")]
 
 
-def test_export_reads_back(tmp_path):
+def test_lint_reads_what_export_prints(tmp_path):
     path = tmp_path / "a.conf"
     path.write_text(export.sysctl_d(ENTRIES["sysctl.d"]))
     item, = lint_read.read(path)
@@ -444,7 +444,7 @@ def test_export_script_is_a_script(tmp_path):
 @pytest.mark.parametrize("form, name", [
     ("sysctl.d", "mtu:eth0"), ("link", "qdisc:eth0"),
     ("link", "sysctl:net.ipv4.tcp_rmem")])
-def test_export_says_what_it_cannot_hold(form, name):
+def test_export_refuses_what_the_format_cannot_hold(form, name):
     with pytest.raises(UsageError, match="cannot hold"):
         export.FORMATS[form]([Entry(name, "1", "2")])
 
@@ -490,6 +490,6 @@ def test_session_device(monkeypatch):
     assert permissions.session_device() == ""
 
 
-def test_a_manager_is_of_one_namespace(state, root):
+def test_a_manager_belongs_to_one_namespace(state, root):
     manager = TransactionManager(state, root)
     assert manager.journal.folder.name == f"netns-{system.netns()}"

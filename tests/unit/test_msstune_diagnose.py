@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Facts to diagnoses, each limit beside a neighbour that has it not; and facts
-collected from real connections in a namespace."""
+"""Diagnoses from facts, each limit next to a case just without it; and facts
+collected from real connections in a network namespace."""
 import json
 import os
 import subprocess
@@ -88,10 +88,10 @@ def test_sender(flow, limit):
     ({"rcv_ssthresh": 131072, "rcvbuf": 262144}, "receive-buffer-fixed"),
     ({"rcv_ssthresh": 131072, "rcvbuf": 262144, "options": 3},
      "window-scaling"),
-    # Seen in a guest: rcv_ssthresh grows beyond what can be offered.
+    # From a guest: rcv_ssthresh grows beyond what can be advertised.
     ({"rcv_ssthresh": 428520, "rcvbuf": 859392, "options": 3, "rcv_rtt": 153178,
       "d_bytes_received": 741376}, "window-scaling"),
-    # And it stays as it was where SO_RCVBUF comes later.
+    # It keeps its value if SO_RCVBUF is set later.
     ({"rcv_ssthresh": 64088, "rcvbuf": 16384, "rcv_rtt": 153909,
       "d_bytes_received": 99008}, "receive-buffer-fixed"),
     ({}, "unknown"),
@@ -116,7 +116,7 @@ def test_host_explains_losses(more, limit):
     assert first(facts(LOSSY, **more)).limit == limit
 
 
-def test_a_drop_of_before_the_interval_explains_recovery():
+def test_an_earlier_drop_explains_recovery():
     queue = {"kind": "pfifo", "drops": 0, "drops_ever": 6, "packets": 9999,
              "options": {"limit": 2}}
     cut = {"snd_ssthresh": 60}
@@ -144,7 +144,7 @@ def test_a_drop_of_before_the_interval_explains_recovery():
     ({"mssfrac": {"treated_tx_trials": 20, "treated_tx_reverted": 19,
                   "treated_tx_kept": 1}}, "mssfrac"),
 ])
-def test_host_where_no_connection_knows_better(more, limit):
+def test_host_where_no_connection_has_a_limit(more, limit):
     assert first(facts({"high_unacked": 20}, **more)).limit == limit
 
 
@@ -156,8 +156,8 @@ def test_a_shaper_at_its_rate_is_the_path():
                      ).limit == limit
 
 
-def test_a_connection_of_a_part_of_the_interval():
-    """Its rate and its idle time are of its own life."""
+def test_a_connection_shorter_than_the_interval():
+    """Rate and idle time are over its own lifetime."""
     half = {"seconds": 1.0, "d_busy_time": 10**6, "d_rwnd_limited": 9 * 10**5,
             "high_snd_wnd": 10**5, "low_snd_wnd": 10**5}
     found = first(facts(half))
@@ -187,7 +187,7 @@ def test_reader_on_the_interrupts_cpu():
     {"softnet": [{"cpu": 0, "processed": 5260, "dropped": 0, "squeezed": 106}]},
 ])
 def test_nothing_is_wrong(more):
-    """A full path, with what looks odd and harms nobody."""
+    """A full path, with oddities that harm no connection."""
     found = diagnose.diagnose(facts(QUEUE, **more))
     assert diagnose.verdict(found) == "nothing wrong"
     assert found[0].limit == "path"
@@ -202,8 +202,8 @@ def test_verdicts():
         facts(RWND | {"high_snd_wnd": 65536, "low_snd_wnd": 65000})))
 
 
-def test_the_end_that_knows_more_speaks():
-    """Both ends here: the reader's own queue says more than the window."""
+def test_the_more_specific_end_is_kept():
+    """Both ends are here: the reader's queue is more specific than the window."""
     sender = SENDER | RWND | {"high_snd_wnd": 65536, "low_snd_wnd": 65000}
     receiver = RECEIVER | {"local": SENDER["remote"], "remote": SENDER["local"],
                            "low_rqueue": 2 << 20, "high_rqueue": 3 << 20}
@@ -211,7 +211,7 @@ def test_the_end_that_knows_more_speaks():
     assert [d.limit for d in found] == ["application-receive"]
 
 
-def test_waste_is_the_papers():
+def test_waste_as_in_the_paper():
     """Section 3.5.1: 26,844 bytes advertised, 17,920 used at MSS 8960."""
     found = first(facts(RWND | {"high_snd_wnd": 26844, "low_snd_wnd": 26844,
                                 "snd_mss": 8960}))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""lint: each rule on a line it must find and on its neighbour that it must
-not; what files and scripts are read as; which file wins."""
+"""lint: each rule on a line that it must report and on one that it must not; how
+files and scripts are read; which file takes effect."""
 import json
 import subprocess
 import sys
@@ -98,8 +98,8 @@ def test_command(tmp_path, bad, rule, good):
     assert rule not in rules(tmp_path, f"#!/bin/sh\n{good}\n", "a")
 
 
-def test_the_seeds_lan_settings(tmp_path):
-    """Table of the SDSC/GIAC report, Sun: both mistakes are named."""
+def test_the_lan_settings_of_the_report(tmp_path):
+    """SDSC/GIAC report, table for Sun: both mistakes are reported."""
     found = rules(tmp_path, """
 net.ipv4.tcp_timestamps = 0
 net.ipv4.tcp_sack = 0
@@ -136,7 +136,7 @@ def read(tmp_path, text, name="x.sh"):
             if isinstance(i, lint_read.Assignment)]
 
 
-def test_what_scripts_are_read_as(tmp_path):
+def test_settings_in_scripts(tmp_path):
     assert read(tmp_path, r"""#!/bin/bash
 sysctl -q -w net.ipv4.tcp_sack=0 "net.ipv4.tcp_rmem=1 2 3"
 echo '4096 5 6' > /proc/sys/net/ipv4/tcp_wmem  # why
@@ -157,13 +157,13 @@ for f in 1; do echo 1 >/proc/sys/net/ipv4/ip_forward; done
          ("net.ipv4.ip_forward", "1", 13)]
 
 
-def test_an_unknown_value_is_said_not_judged(tmp_path):
+def test_a_variable_is_reported_not_judged(tmp_path):
     assert rules(tmp_path, "sysctl -w net.ipv4.tcp_sack=$SACK\n", "a.sh") == {
         "not-checked"}
 
 
 def test_a_later_file_wins(tmp_path):
-    """By name, not by the order given; /etc masks a file of the same name."""
+    """Later by name, not in the order given; /etc masks a file of the same name."""
     files = {
         "/etc/sysctl.d/90-z.conf": "net.ipv4.tcp_sack = 1",
         "/etc/sysctl.d/10-a.conf": "net.ipv4.tcp_sack = 0",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each diagnosis gets its settings, with the numbers worked out; nothing is
-proposed where nothing is wrong; what is proposed can be applied."""
+"""Each diagnosis leads to its settings with calculated values; nothing is proposed
+where nothing is wrong; every proposal can be applied."""
 import json
 import subprocess
 import sys
@@ -18,11 +18,11 @@ from msstune import diagnose, plan, plan_values, settings  # noqa: E402
 LOSSY = {"d_total_retrans": 100}
 RWND = {"d_rwnd_limited": 1_900_000}
 WINDOW = RECEIVER | {"rcv_ssthresh": 131072, "rcvbuf": 6 << 20}
-ODD = {"high_unacked": 20}  # a connection without a limit of its own
+ODD = {"high_unacked": 20}  # a connection without a limit
 
 
 def proposed(given, rate=0.0, goal=""):
-    """setting: new value; advice is under an empty name."""
+    """Proposals as setting: new value; advice has an empty name."""
     found = plan.propose(given, diagnose.diagnose(given),
                          plan.Wish(rate, goal))
     for p in found:
@@ -106,7 +106,7 @@ def test_mssfrac_is_switched_on_and_off():
 
 
 def test_a_fraction_at_one_end_only_is_switched_off():
-    """Where the sender sends whole segments; where it fills the window, not."""
+    """If the sender sends full-sized segments, but not if it fills the window."""
     few = RECEIVER | {"rcv_ssthresh": 17800, "rcv_mss": 8948, "rcvbuf": 26500}
     for mss, wanted in ((8948, "0"), (4450, None)):
         given = facts(few | {"rcv_mss": mss}, mssfrac={"treated_rx_raised": 40})
@@ -130,7 +130,7 @@ def test_queues_are_replaced_where_they_are(place, setting):
         setting: "fq limit 100"}
 
 
-def test_a_class_has_no_default_to_go_back_to():
+def test_the_default_of_a_class_is_not_replaced():
     queue = {"kind": "pfifo", "drops": 50, "packets": 9999, "bytes": 10**6,
              "options": {"limit": 2}, "parent": "1:1", "handle": "0:"}
     assert proposed(facts(LOSSY, devices=device(qdiscs=[queue]))) == {}
@@ -158,7 +158,7 @@ def test_a_buffer_holds_the_window_and_ram_holds_the_buffer():
     assert size <= given["memory"] // 32 and "RAM" in note
 
 
-def test_blocks_are_the_papers():
+def test_blocks_as_in_the_paper():
     """Figure 5: 8160 fits a block of 8192; 9000 wastes some 7,000 of 16384."""
     assert plan_values.block(8160) == (8192, 14)
     assert plan_values.block(9000) == (16384, 7366)
@@ -177,7 +177,7 @@ def test_goals(goal, wanted):
     assert set(proposed(given, goal=goal)) == wanted
 
 
-def test_what_is_proposed_can_be_applied():
+def test_every_proposal_can_be_applied():
     """Every value passes the check of its setting."""
     for given, _ in test_settings.pytestmark[0].args[1]:
         for name, new in proposed(given, rate=10e9).items():
@@ -186,7 +186,7 @@ def test_what_is_proposed_can_be_applied():
 
 
 def test_command_and_apply(tmp_path):
-    """plan --json is what apply reads."""
+    """apply reads the output of plan --json."""
     given = facts(WINDOW, missing=[], congestion_controls="cubic")
     given |= {"format": "msstune-facts", "version": 1,
               "placement": {"steering": {}}}

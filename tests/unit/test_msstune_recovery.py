@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Recovery from one loss: the paper's table 1 row by row, CUBIC against its
-own growth simulated step by step, and what the command refuses."""
+"""Recovery from one loss: table 1 of the paper row by row, CUBIC against a
+simulation of its growth, and refused arguments."""
 import json
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_table_1(row):
         "1 h42", "1 h 42")
 
 
-def test_table_1_is_the_papers():
+def test_table_1_as_in_the_paper():
     assert [row[1:] for row in recovery.TABLE_1] == [
         (10e9, .001, 1460, "428 ms"), (10e9, .120, 1460, "1 hr 42 min"),
         (10e9, .120, 8960, "17 min"), (10e9, .180, 1460, "3 hr 51 min"),
@@ -38,7 +38,7 @@ def test_table_1_is_the_papers():
 
 
 @pytest.mark.parametrize("row", recovery.TABLE_1)
-def test_cubic_is_what_its_growth_comes_to(row):
+def test_cubic_agrees_with_its_simulation(row):
     """RFC 9438 round trip by round trip: the larger of curve and estimate."""
     _, rate, rtt, mss, _ = row
     full = recovery.window(rate, rtt, mss)
@@ -52,13 +52,13 @@ def test_cubic_is_what_its_growth_comes_to(row):
     assert abs(told - rounds * rtt) <= 1.01 * rtt
 
 
-def test_the_lan_is_reno_friendly_and_the_rest_is_not():
+def test_only_the_lan_is_reno_friendly():
     sources = [recovery.cubic(recovery.window(*row[1:4]), row[2]).source
                for row in recovery.TABLE_1]
     assert ["4.3" in s for s in sources] == [True] + [False] * 4
 
 
-def test_bbr_says_when_one_loss_is_too_many():
+def test_bbr_reports_when_v3_would_reduce():
     assert "v3 would" in recovery.bbr(49, .01).how
     assert "v3 would" not in recovery.bbr(51, .01).how
     assert recovery.bbr(100, .18).seconds == .18

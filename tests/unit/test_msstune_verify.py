@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""verify and auto: only what an experiment of mssab's favours stays; killed,
-disturbed or not favoured, everything is as before.
+"""verify and auto: a change is kept only if mssab's verdict favours it.  After a
+kill, a disturbance or any other verdict, all settings are as before.
 
-mssab is the real one; what the traffic does follows from the settings in a tree.
+mssab is real; the traffic is simulated from the settings in a tree.
 """
 import json
 import os
@@ -45,11 +45,11 @@ def state(tmp_path):
 
 
 class Traffic:
-    """Stands for throughput.watch: goodput follows from the settings there are."""
+    """Replaces throughput.watch: goodput follows from the settings in force."""
 
     def __init__(self, root, **effects):
         self.root, self.blocks = root, []
-        #: Names of settings to what they do to the figures.
+        #: Setting: metrics and the factors by which it changes them.
         self.effects = {"tcp_rmem": {}, "tcp_ecn": {}} | effects
         self.noise = 0.0
         self.disturb = lambda number: None
@@ -68,7 +68,7 @@ class Traffic:
         for name in changed:
             for key, factor in self.effects[name].items():
                 figures[key] *= factor
-        # The same each time, and not the same in both blocks of a pair.
+        # Reproducible, and different in the two blocks of a pair.
         figures["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
         return figures
 
@@ -76,7 +76,7 @@ class Traffic:
 @pytest.fixture
 def fake(root, monkeypatch):
     monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
-    # Blocks last milliseconds here: two stolen ticks would void one.
+    # Blocks last milliseconds here: two stolen ticks would void a block.
     monkeypatch.setattr(switchback, "STOLEN", 0)
     found = Traffic(root)
     monkeypatch.setattr(throughput, "watch", found)
@@ -120,8 +120,8 @@ def test_improved_is_kept(fake, root, state):
     ({"bytes_per_s": .5}, "regressed"),
     ({"bytes_per_s": 5, "retransmits": 50}, "improved"),
     ({"bytes_per_s": 5, "rtt_us": 3}, "improved")])
-def test_the_rest_goes(fake, root, state, effects, verdict):
-    """Also what is improved while a guardrail regressed: the last two."""
+def test_not_improved_is_not_kept(fake, root, state, effects, verdict):
+    """In the last two, the primary metric improved and a guardrail regressed."""
     fake.effects["tcp_rmem"] = effects
     before = snapshot(root)
     one, = verifier(state, root).each(changes(root, RMEM))
@@ -130,7 +130,7 @@ def test_the_rest_goes(fake, root, state, effects, verdict):
 
 
 def test_beside_another_experiment(fake, root, state):
-    """mssab's own namespaces are for one at a time; this needs none."""
+    """Only one mssab may use its own namespaces; verify uses none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
         try:
             lock.bind("\0mssab")
@@ -139,15 +139,15 @@ def test_beside_another_experiment(fake, root, state):
         assert verifier(state, root).each(changes(root, RMEM))
 
 
-def test_margins_are_the_users(fake, root, state):
+def test_the_user_sets_margins(fake, root, state):
     fake.effects["tcp_rmem"] = {"bytes_per_s": 5, "retransmits": 50}
     one, = verifier(state, root, margins=switchback.MARGINS | {
         "retransmits": 80}).each(changes(root, RMEM))
     assert one.number
 
 
-def test_each_for_itself(fake, root, state):
-    """On top of what was kept; A/A once."""
+def test_each_setting_is_one_experiment(fake, root, state):
+    """On top of those kept, and with A/A once."""
     fake.effects |= {"tcp_rmem": {"bytes_per_s": 2}, "tcp_ecn": {}}
     ecn, rmem = verifier(state, root).each(changes(root, ECN, RMEM))
     assert not ecn.number and rmem.number
@@ -168,13 +168,13 @@ def test_all_together_where_none_helps_alone(fake, root, state, monkeypatch):
     assert [bool(o.number) for o in outcomes] == [False, False, True]
 
 
-def test_rtt_may_decide(fake, root, state):
+def test_rtt_as_primary_metric(fake, root, state):
     fake.effects["tcp_rmem"] = {"rtt_us": .5}
     one, = verifier(state, root, primary="rtt").each(changes(root, RMEM))
     assert one.number
 
 
-def test_what_is_refused_is_known_at_once(fake, root, state, monkeypatch):
+def test_a_refused_value_shows_before_measuring(fake, root, state, monkeypatch):
     original = set_sysctl.Sysctl.write
 
     def refusing(self, text):
@@ -189,7 +189,7 @@ def test_what_is_refused_is_known_at_once(fake, root, state, monkeypatch):
 
 # --- Noise ------------------------------------------------------------------
 
-def test_noise_makes_it_coarser(fake, root, state):
+def test_noise_raises_the_smallest_effect(fake, root, state):
     fake.noise = .05
     fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
     session = verifier(state, root)
@@ -197,7 +197,7 @@ def test_noise_makes_it_coarser(fake, root, state):
     assert one.number and 3 < session.protocol.effect < 50
 
 
-def test_too_much_noise_ends_it(fake, root, state):
+def test_too_much_noise_ends_the_session(fake, root, state):
     fake.noise = .6
     fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
     outcomes = verifier(state, root).each(changes(root, RMEM, ECN))
@@ -208,8 +208,8 @@ def test_too_much_noise_ends_it(fake, root, state):
 # --- Others at work, and kills ----------------------------------------------
 
 @pytest.mark.parametrize("block", [3, 20])
-def test_another_writer_ends_it(fake, root, state, block):
-    """Of the setting, in A/A or later: their value stays."""
+def test_another_writer_ends_the_experiment(fake, root, state, block):
+    """Another writer changes the setting, in A/A or later: its value stays."""
     path = root / "proc/sys/net/ipv4/tcp_rmem"
 
     def disturb(number):
@@ -223,7 +223,7 @@ def test_another_writer_ends_it(fake, root, state, block):
     assert not session.manager.pending()
 
 
-def test_rollback_meanwhile_ends_it(fake, root, state):
+def test_rollback_ends_the_experiment(fake, root, state):
     before = snapshot(root)
     session = verifier(state, root)
     other = kill.manager(state, root)
@@ -255,7 +255,7 @@ def children_of(pid):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("arm", ["changed", "unchanged", "between"])
 def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
-    """The timer notices at once, and mssab ends, too; also before it is served."""
+    """The timer undoes at once and mssab ends, also before its first block."""
     before = snapshot(root)
     mark = tmp_path / "mark"
     found = Traffic(root)
@@ -293,7 +293,7 @@ def test_killed_in_a_block(root, state, tmp_path, monkeypatch, arm, number):
 
 
 def test_a_trial_is_undone_at_every_boundary(state, root):
-    """Killed at each step of the manager, as apply is."""
+    """Kill a trial at each boundary, like apply."""
     def trial():
         with kill.manager(state, root).trial(changes(root, RMEM, ECN), 1000):
             pass
@@ -307,7 +307,7 @@ def test_a_trial_is_undone_at_every_boundary(state, root):
     assert fatal > 20
 
 
-def test_status_tells_of_a_trial(state, root):
+def test_status_shows_a_trial(state, root):
     def told():
         return subprocess.run([TOOL, "--state", state, "--root", root, "status"],
                               capture_output=True, text=True, check=False).stdout
@@ -320,7 +320,7 @@ def test_status_tells_of_a_trial(state, root):
 
 # --- The load of the user ---------------------------------------------------
 
-def test_a_load_prints_or_is_timed():
+def test_a_load_prints_a_number_or_is_timed():
     seen = switchback.run_load("echo it was $MSSAB_SEED", 42, set())
     assert seen["value"] == 42 and "time" not in seen
     timed = switchback.run_load("sleep 0.3", 1, set())
@@ -346,8 +346,8 @@ def test_a_load_decides(root, state, monkeypatch):
 
 # --- What is measured -------------------------------------------------------
 
-def test_traffic_counts_what_moves(monkeypatch):
-    """On loopback both ends are seen; connections begin and end meanwhile."""
+def test_throughput_counts_all_connections(monkeypatch):
+    """On loopback both ends count; connections begin and end during the block."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1].to_bytes(2, "big")
     looks = sockdiag.looks
@@ -384,7 +384,7 @@ def test_traffic_counts_what_moves(monkeypatch):
 
 
 def test_a_dump_that_misses_a_connection(monkeypatch):
-    """It is not new when it is seen again."""
+    """The connection is not new when it reappears."""
     listener = socket.create_server(("127.0.0.1", 0))
     with socket.create_connection(listener.getsockname()) as sock, \
             listener.accept()[0]:
@@ -401,8 +401,8 @@ def test_a_dump_that_misses_a_connection(monkeypatch):
     assert whole and seen["bytes_per_s"] == 0
 
 
-def test_a_short_connection_is_a_flow(monkeypatch):
-    """Its own time counts, not the interval."""
+def test_a_short_connection_has_its_own_interval(monkeypatch):
+    """Its rate is over its own time, not over the interval."""
     listener = socket.create_server(("127.0.0.1", 0))
     with socket.create_connection(listener.getsockname()) as sock, \
             listener.accept()[0] as peer:
@@ -419,8 +419,8 @@ def test_a_short_connection_is_a_flow(monkeypatch):
     assert flow["seconds"] == 2.0 and flow["d_bytes_acked"] == 100_000
 
 
-def test_looks_between_are_for_short_connections():
-    """Ranges of the others stay those of every second look."""
+def test_extra_dumps_are_for_short_connections():
+    """The ranges of other connections come from every second dump only."""
     listener = socket.create_server(("127.0.0.1", 0))
     with socket.create_connection(listener.getsockname()) as sock, \
             listener.accept()[0] as peer:
@@ -444,8 +444,8 @@ def test_looks_between_are_for_short_connections():
 
 
 @pytest.mark.parametrize("share, count", [(1e9, 7), (0, 4)])
-def test_no_looks_between_where_they_are_dear(share, count, monkeypatch):
-    """Whatever this machine needs for one, it is less, or more, than allowed."""
+def test_no_extra_dumps_where_they_are_expensive(share, count, monkeypatch):
+    """The allowed cost is above, or below, that of any machine."""
     looks, taken = sockdiag.looks, []
 
     def counted():
@@ -461,7 +461,7 @@ def test_no_looks_between_where_they_are_dear(share, count, monkeypatch):
 # --- auto -------------------------------------------------------------------
 
 def autos(root, state, monkeypatch, watched, *more):
-    """cli of auto, with these facts one round after the other."""
+    """Run msstune auto with these facts, one for each round."""
     rounds = iter(watched)
     monkeypatch.setattr(collect, "collect", lambda interval: next(rounds))
     results = state.with_name("auto")
@@ -482,7 +482,7 @@ def limited():
         "net.ipv4.tcp_rmem": "4096 65536 65536"})
 
 
-def test_auto_cures(fake, root, state, monkeypatch, capsys):
+def test_auto_removes_a_limit(fake, root, state, monkeypatch, capsys):
     fake.effects["tcp_rmem"] = {"bytes_per_s": 3}
     status, document = autos(root, state, monkeypatch, [limited(), facts()],
                              "--yes")
@@ -502,7 +502,7 @@ def test_auto_ends_where_nothing_improves(fake, root, state, monkeypatch):
     assert snapshot(root) == before
 
 
-def test_auto_touches_nothing_where_nothing_is_wrong(fake, root, state,
+def test_auto_changes_nothing_where_nothing_is_wrong(fake, root, state,
                                                      monkeypatch):
     before = snapshot(root)
     status, document = autos(root, state, monkeypatch, [facts()], "--yes")
@@ -510,7 +510,7 @@ def test_auto_touches_nothing_where_nothing_is_wrong(fake, root, state,
     assert snapshot(root) == before and not fake.blocks and not state.exists()
 
 
-def test_auto_is_dry_without_yes(fake, root, state, monkeypatch, capsys):
+def test_auto_changes_nothing_without_yes(fake, root, state, monkeypatch, capsys):
     before = snapshot(root)
     status, document = autos(root, state, monkeypatch, [limited()])
     assert status == 0 and document is None and not fake.blocks
@@ -518,7 +518,7 @@ def test_auto_is_dry_without_yes(fake, root, state, monkeypatch, capsys):
     assert snapshot(root) == before and not state.exists()
 
 
-def test_auto_reports_what_it_was_stopped_by(fake, root, state, monkeypatch):
+def test_auto_reports_after_an_error(fake, root, state, monkeypatch):
     path = root / "proc/sys/net/ipv4/tcp_rmem"
     fake.disturb = lambda number: number > 4 and path.write_text("1 2 3\n")
     status, document = autos(root, state, monkeypatch, [limited()], "--yes")
@@ -526,7 +526,7 @@ def test_auto_reports_what_it_was_stopped_by(fake, root, state, monkeypatch):
 
 
 def test_the_load_of_auto_must_last(fake, root, state, monkeypatch, capsys):
-    """It runs while it is diagnosed."""
+    """The load must still run at the end of the diagnosis."""
     monkeypatch.setattr(collect, "collect", lambda interval: time.sleep(.5))
     for load, status, sentence in (("sleep .1", 1, "load ended before"),
                                    ("sleep 1", 1, "load ended before")):
@@ -576,8 +576,8 @@ def test_bad_input(root, state, tmp_path, words, status, sentence):
     assert not state.exists()
 
 
-def test_without_mssab(root, state, tmp_path):
-    """Said before anything is changed."""
+def test_mssab_is_missing(root, state, tmp_path):
+    """Reported before anything is changed."""
     done = call("--state", state, "--root", root, "verify", "--yes", RMEM, "-o",
                 tmp_path / "none", env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 3 and "no mssab on PATH" in done.stderr
@@ -596,7 +596,7 @@ def test_apply_verify_is_one_change(fake, root, state, tmp_path, monkeypatch):
     assert found[-1].confirmed
 
 
-def test_usage_of_a_folder_in_use(state, root):
+def test_a_folder_with_results_is_refused(state, root):
     state.with_name("results").mkdir()
     (state.with_name("results") / "1").write_text("")
     with pytest.raises(UsageError, match="holds results"):

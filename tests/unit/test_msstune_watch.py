@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""watch: what it serves is OpenMetrics by the library's strict parser and by a
-real Prometheus, where one is installed; the dashboard asks for what there is."""
+"""watch: the strict parser of the library accepts the metrics, and so does a real
+Prometheus where one is installed; the dashboard uses existing metrics only."""
 import json
 import re
 import shutil
@@ -39,7 +39,7 @@ GIVEN = facts(
 
 
 def exported(*rounds):
-    """Samples: name and labels to value, through text and strict parser."""
+    """Samples, by name and labels, after the strict parser."""
     totals = openmetrics.Totals()
     found = []
     for given in rounds:
@@ -56,7 +56,7 @@ def exported(*rounds):
             parser.text_string_to_metric_families(text) for s in family.samples}
 
 
-def test_figures():
+def test_values():
     one = exported(GIVEN)
     assert one["msstune_sent_bytes_total",] == SENDER["d_bytes_acked"]
     assert one["msstune_busy_seconds_total",] == 2
@@ -89,7 +89,7 @@ def test_no_address_is_a_label():
     assert not [key for key in exported(GIVEN) if "10.0.0" in " ".join(key)]
 
 
-def test_the_dashboard_asks_for_what_there_is():
+def test_the_dashboard_uses_existing_metrics():
     text = (TOP / "userspace/msstune/grafana.json").read_text()
     known = {key[0] for key in exported(GIVEN)} | {
         "msstune_mssfrac_rx_lost_ratio"}
@@ -106,7 +106,7 @@ def free_port():
 
 
 def get(url):
-    """Once it is there."""
+    """Poll until there is an answer."""
     end = time.monotonic() + 30
     while True:
         try:
@@ -144,7 +144,7 @@ def test_served_on_loopback():
     assert second.returncode == 1 and "Address already in use" in second.stderr
 
 
-def test_a_real_prometheus_takes_it(tmp_path):
+def test_a_real_prometheus_scrapes_it(tmp_path):
     program = shutil.which("prometheus")
     if not program:
         pytest.skip("no prometheus on PATH; apt-get install prometheus")
