@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which arm of the experiment a connection belongs to: by its socket's mark if
- * that says so, else by a keyed hash of its endpoints.  Asked once per
- * connection; userspace/mssab/mssab/arm.py computes the same.
+ * Picks the arm of a connection: by the socket mark if that pins one, else by
+ * a keyed hash of the endpoints.  Called once per connection.
+ * userspace/mssab/mssab/arm.py and bpf/arm.h compute the same hash.
  */
 #include <linux/minmax.h>
 #include <linux/siphash.h>
@@ -16,7 +16,7 @@ struct endpoint {
 	__be16 port;
 } __packed;
 
-/* The hash's message, the same seen from either end of the connection. */
+/* Input of the hash; both ends of a connection build the same bytes. */
 struct endpoints {
 	struct endpoint low, high;
 	u32 zero;
@@ -54,9 +54,9 @@ static void endpoints_of(const struct sock *sk, struct endpoints *e)
 }
 
 /*
- * SipHash-2-4 of the ordered endpoints under {ab_seed, 0}, scaled to 0..99:
- * whoever knows the four-tuple and the seed can recover the arm later, and two
- * hosts with the same seed put both ends into the same arm.
+ * SipHash-2-4 of the ordered endpoints under the key {ab_seed, 0}, scaled to
+ * 0..99.  The four-tuple and the seed suffice to recover the arm later.  Two
+ * hosts with the same seed put both ends of a connection into the same arm.
  */
 static enum mssfrac_arm by_hash(const struct sock *sk,
 				const struct mssfrac_settings *set)
@@ -71,7 +71,7 @@ static enum mssfrac_arm by_hash(const struct sock *sk,
 						    MSSFRAC_STOCK;
 }
 
-/* The mark ab_mark means stock, the one above it treated; 0 is no mark. */
+/* ab_mark pins to the control arm, ab_mark + 1 to the treatment; 0 is off. */
 enum mssfrac_arm mssfrac_arm_of(const struct sock *sk,
 				const struct mssfrac_settings *set,
 				bool *pinned)

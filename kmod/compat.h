@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only place that knows kernel versions.  The rest is written for the
- * newest kernel; each entry names the release, the upstream change and when
- * it can go.
+ * Differences between kernel versions.  All other files are written for the
+ * newest kernel.  Each entry names the release, the upstream change, and when
+ * the entry can go.
  */
 #ifndef MSSFRAC_COMPAT_H
 #define MSSFRAC_COMPAT_H
@@ -15,7 +15,7 @@
 #error "mssfrac needs Linux 6.1 or newer"
 #endif
 
-/* hook.c steps over the function's ftrace call by its length. */
+/* hook.c skips the function's ftrace call and relies on its length. */
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
 #error "mssfrac needs x86-64 with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
 #endif
@@ -25,10 +25,10 @@
 
 /*
  * 6.6, commit 95d4977876d6 ("sysctl: Add size to register_net_sysctl
- * function"): tables come with a count.  Before 6.11, commit d7a76ec87195
- * ("sysctl: Remove check for sentinel element in ctl_table arrays"), an empty
- * entry ends them all the same; after the count it does no harm.  Goes when
- * the minimum is 6.6.
+ * function"): the size of a table is an argument.  Until 6.11, commit
+ * d7a76ec87195 ("sysctl: Remove check for sentinel element in ctl_table
+ * arrays"), an empty entry also ends a table; it is harmless beyond the size.
+ * Goes when the minimum is 6.6.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)	\

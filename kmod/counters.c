@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of one namespace, summed over its connections when read and shown
- * as "key value" lines in /proc/net/mssfrac.  Monotonic from insmod to rmmod;
- * never reset.
+ * /proc/net/mssfrac: the counters of one namespace as "key value" lines.  They
+ * are summed over its connections when read.  They only grow, from insmod to
+ * rmmod, and are never reset.
  */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>

@@ -12,25 +12,25 @@
 
 struct net;
 
-/* name, what one unit of it is */
+/* name, and what it counts */
 #define MSSFRAC_CONN_COUNTERS(X)					\
-	/* Sender, per window-limited round trip */			\
+	/* Sender; bytes are of round trips limited by the window */	\
 	X(tx_segments)		/* data segments sent */		\
-	X(tx_rounds)		/* round trips the peer's window ended */ \
-	X(tx_bytes_available)	/* bytes of window those rounds offered */ \
+	X(tx_rounds)		/* round trips limited by the peer's window */ \
+	X(tx_bytes_available)	/* bytes advertised for those rounds */ \
 	X(tx_bytes_used)	/* bytes acknowledged in them */	\
-	X(tx_bytes_lost)	/* rest below one segment, not sent */	\
-	X(tx_trials)		/* segment size changed on trial */	\
+	X(tx_bytes_lost)	/* bytes advertised and not used */	\
+	X(tx_trials)		/* segment sizes tried */		\
 	X(tx_kept)		/* trials that delivered more */	\
-	X(tx_reverted)		/* sizes given up: no gain, or gone */		\
+	X(tx_reverted)		/* sizes given up */			\
 	X(tx_unstalled)		/* sizes chosen for a window below one MSS */ \
 	/* Receiver, per window selected */				\
 	X(rx_segments)		/* data segments received */		\
 	X(rx_windows)		/* non-zero windows selected */		\
-	X(rx_raised)		/* of these, above the kernel's choice */ \
-	X(rx_bytes_available)	/* bytes the buffer had room for */	\
-	X(rx_bytes_advertised)	/* bytes offered */			\
-	X(rx_bytes_lost)	/* bytes not offered for alignment */
+	X(rx_raised)		/* windows above the kernel's choice */	\
+	X(rx_bytes_available)	/* bytes that fit into the buffer */	\
+	X(rx_bytes_advertised)	/* bytes advertised */			\
+	X(rx_bytes_lost)	/* bytes not advertised, for alignment */
 
 #define MSSFRAC_COUNTERS(X)						\
 	X(connections)		/* connections seen */			\

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Arithmetic of the congestion control (cong.c): pure functions of their
- * arguments, so that the unit tests compile them in user space.  Windows and
- * segment sizes are bytes of payload; nothing here reads a socket or a clock.
+ * arguments, so that the unit tests compile them in user space.  Nothing here
+ * reads a socket or a clock.  Windows and segment sizes are bytes of payload.
  *
  * Sources: RFC 9438 (CUBIC), RFC 3465 (byte counting), RFC 5681.
  */
@@ -21,12 +21,12 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 
 /* In congestion avoidance the window moves in steps of MSS/64. */
 #define MSSFRAC_CWND_FRAC	64
-/* Bytes; more than any receive window (65535 << 14, RFC 7323). */
+/* Bytes; above the largest receive window (65535 << 14, RFC 7323). */
 #define MSSFRAC_CWND_MAX	(1U << 30)
-/* Bytes acknowledged per step, at most; so that credit fits 32 bits. */
+/* Maximum of bytes acknowledged per step, so that the credit fits 32 bits. */
 #define MSSFRAC_NEED_MAX	(1U << 31)
 
-/* beta = 7/10: what a reduction leaves (RFC 9438 section 4.6). */
+/* beta = 7/10: the share that a reduction leaves (RFC 9438 section 4.6). */
 #define MSSFRAC_BETA_NUM	7
 #define MSSFRAC_BETA_DEN	10
 /* alpha = 3 * (1 - beta) / (1 + beta) = 9/17 (section 4.3). */
@@ -37,23 +37,23 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
  * is 10^9, and 1/C = 2,500,000 ms^3 per 1/1000 of a segment.
  */
 #define MSSFRAC_CUBE_PER_MILLI	2500000U
-/* ms; 2^20: its cube fits 64 bits, and it is longer than any curve. */
+/* ms; 2^20: longer than any curve, and its cube fits 64 bits. */
 #define MSSFRAC_TIME_MAX_MS	(1U << 20)
-/* Segments; a window of up to these is paced, see mssfrac_pacing_rate(). */
+/* Segments; larger windows are not paced, see mssfrac_pacing_rate(). */
 #define MSSFRAC_PACED_SEGS	8
-/* Where no loss is known yet: 1/20 per round trip, as tcp_cubic.c. */
+/* Growth per round trip before the first loss: 1/20, as in tcp_cubic.c. */
 #define MSSFRAC_BLIND		20
 
 /* Growth between two reductions of the window (RFC 9438 section 4.1.2). */
 struct mssfrac_curve {
-	u32 w_max;	/* where the curve is flat */
-	u32 w_est;	/* what Reno would have reached; 0: not begun */
-	u32 prior;	/* window before the reduction; 0: no loss yet */
-	u32 k_ms;	/* from the curve's start to w_max */
-	u32 t_us;	/* since the start, only while the window was the limit */
+	u32 w_max;	/* bytes; the plateau of the curve */
+	u32 w_est;	/* bytes; window that Reno would have; 0: not begun */
+	u32 prior;	/* bytes; window before the reduction; 0: no loss yet */
+	u32 k_ms;	/* time from the start of the curve to w_max */
+	u32 t_us;	/* time since the start in which the window was the limit */
 };
 
-/* Cube root, rounded down; exact, one bit of the result a turn. */
+/* Cube root, rounded down; exact, one bit of the result per iteration. */
 static inline u32 mssfrac_cbrt(u64 a)
 {
 	u64 root = 0, rise;
@@ -71,9 +71,10 @@ static inline u32 mssfrac_cbrt(u64 a)
 }
 
 /*
- * @win in segments of @seg bytes: the kernel's snd_cwnd.  Rounded up while it is
- * small, where pacing holds the fraction; then down, as tcp_cubic.c rounds: up,
- * a flow would have a segment more than its share beside Reno.
+ * @win in segments of @seg bytes, for the kernel's snd_cwnd.  A small window is
+ * rounded up, because pacing preserves the fraction.  A larger one is rounded
+ * down, as in tcp_cubic.c; rounded up, it would hold one segment more than its
+ * fair share beside Reno.
  */
 static inline u32 mssfrac_cwnd_segments(u32 win, u32 seg)
 {
@@ -85,12 +86,12 @@ static inline u32 mssfrac_cwnd_segments(u32 win, u32 seg)
 }
 
 /*
- * The bytes of one ACK that count (RFC 3465 section 2): those it acknowledges,
- * never more, so that dividing ACKs gains nothing.  An ACK may also cover data
- * that arrived long before it (after a timeout, or behind a hole); of these
- * @limit segments count (L = 2, after a timeout 1, section 2.3) or the
- * @delivered segments that are news, where that is more.  So a stretch ACK
- * counts as the ACKs it stands for, as in tcp_slow_start().
+ * The bytes of one ACK that count (RFC 3465 section 2).  Never more than it
+ * acknowledges, so that ACK division gains nothing.  An ACK may also cover data
+ * that arrived long before (after a timeout, or behind a hole).  Of that,
+ * @limit segments count (L = 2, after a timeout 1, section 2.3), or the
+ * @delivered segments that are newly delivered, whichever is more.  A stretch
+ * ACK therefore counts as the ACKs that it replaces, as in tcp_slow_start().
  */
 static inline u32 mssfrac_bytes_counted(u32 acked, u32 delivered, u32 mss,
 					u32 limit)
@@ -100,7 +101,7 @@ static inline u32 mssfrac_bytes_counted(u32 acked, u32 delivered, u32 mss,
 	return acked < most ? acked : most;
 }
 
-/* Slow start by @acked bytes up to @ssthresh; what is left of them. */
+/* Slow start by @acked bytes up to @ssthresh; returns the unused bytes. */
 static inline u32 mssfrac_slow_start(u32 *win, u32 acked, u32 ssthresh)
 {
 	u32 room = ssthresh > *win ? ssthresh - *win : 0;
@@ -111,8 +112,8 @@ static inline u32 mssfrac_slow_start(u32 *win, u32 acked, u32 ssthresh)
 }
 
 /*
- * How many bytes must be acknowledged for each step, so that @win grows by
- * @delta while @win bytes are.  Rounded up: never faster than that.
+ * Bytes to be acknowledged per step, so that @win grows by @delta for each @win
+ * bytes acknowledged.  Rounded up, so that growth is never faster.
  */
 static inline u32 mssfrac_bytes_per_step(u32 win, u32 delta, u32 step)
 {
@@ -127,9 +128,9 @@ static inline u32 mssfrac_bytes_per_step(u32 win, u32 delta, u32 step)
 }
 
 /*
- * Steps that @acked bytes buy at @need bytes each; the rest stays in @credit.
- * Credit from a time of dearer steps buys one step at most, as in
- * tcp_cong_avoid_ai().
+ * Steps for @acked bytes at @need bytes each; the remainder stays in @credit.
+ * Credit that was saved while steps were more expensive gives at most one step,
+ * as in tcp_cong_avoid_ai().
  */
 static inline u32 mssfrac_buy_steps(u32 *credit, u32 acked, u32 need)
 {
@@ -145,7 +146,7 @@ static inline u32 mssfrac_buy_steps(u32 *credit, u32 acked, u32 need)
 	return steps + bought;
 }
 
-/* What remains of @win after a congestion event; at least two segments. */
+/* @win after a congestion event; at least two segments. */
 static inline u32 mssfrac_reduced(u32 win, u32 mss)
 {
 	u32 left = div_u64((u64)win * MSSFRAC_BETA_NUM, MSSFRAC_BETA_DEN);
@@ -156,7 +157,7 @@ static inline u32 mssfrac_reduced(u32 win, u32 mss)
 /* A congestion event at @win: RFC 9438 sections 4.6 and 4.7. */
 static inline void mssfrac_curve_end(struct mssfrac_curve *curve, u32 win)
 {
-	/* Fast convergence: the flow had to yield, make room for others. */
+	/* Fast convergence: the flow lost bandwidth, so release more of it. */
 	if (win < curve->w_max)
 		curve->w_max = div_u64((u64)win * (MSSFRAC_BETA_DEN +
 						   MSSFRAC_BETA_NUM),
@@ -181,7 +182,7 @@ static inline void mssfrac_curve_begin(struct mssfrac_curve *curve, u32 win,
 	curve->t_us = 0;
 }
 
-/* W_cubic, figure 1, a round trip ahead of the curve's time. */
+/* W_cubic (figure 1), one round trip ahead of the time of the curve. */
 static inline u32 mssfrac_curve_at(const struct mssfrac_curve *curve, u32 mss,
 				   u32 rtt_us)
 {
@@ -202,9 +203,8 @@ static inline u32 mssfrac_curve_at(const struct mssfrac_curve *curve, u32 mss,
 }
 
 /*
- * By how much @win should grow in a round trip: towards the higher of the
- * curve and Reno's estimate (section 4.3), by half of it at most (section
- * 4.2).
+ * Growth of @win per round trip: towards the higher of the curve and Reno's
+ * estimate (section 4.3), and by at most half of @win (section 4.2).
  */
 static inline u32 mssfrac_growth(const struct mssfrac_curve *curve, u32 win,
 				 u32 mss, u32 rtt_us)
@@ -222,10 +222,10 @@ static inline u32 mssfrac_growth(const struct mssfrac_curve *curve, u32 win,
 }
 
 /*
- * By how much Reno's estimate grows in a round trip: section 4.3.  Always
- * alpha, as tcp_cubic.c: the section would have a whole segment once the
- * estimate is back where the last reduction came, and was measured to take
- * 1.7 times the share of a Reno flow then.
+ * Growth of Reno's estimate per round trip (section 4.3).  Always alpha, as in
+ * tcp_cubic.c.  The section prescribes a full segment once the estimate has
+ * reached the window of the last reduction; that was measured to take 1.7 times
+ * the share of a Reno flow.
  */
 static inline u32 mssfrac_reno_growth(u32 mss)
 {
@@ -233,16 +233,17 @@ static inline u32 mssfrac_reno_growth(u32 mss)
 }
 
 /*
- * Bytes per second at which to send the next segment of a small window.
- * @ahead:   bytes in flight with that segment and one more
+ * Pacing rate, in bytes per second, for the next segment of a small window.
+ * @ahead:   bytes in flight, including that segment and one more
  * @srtt8:   8 times the smoothed round trip, us (tcp_sock's srtt_us); not 0
- * @percent: of @win per round trip, at most
+ * @percent: maximum of the rate, in percent of @win per round trip
  *
- * snd_cwnd of such a window is rounded up, so the kernel would let up to a
- * segment more into the network.  Where the window is full but for a segment,
- * the rate is @win per round trip, and so is what is in flight.  (But for two,
- * in effect: a receiver acknowledges every second one.)  With less in flight it
- * is higher by as much as is missing, and @percent at most.
+ * snd_cwnd of a small window is rounded up, so the kernel alone would send up
+ * to a segment too much.  When the window is full except for one segment, the
+ * rate is @win per round trip, which also limits the bytes in flight to @win.
+ * (In effect except for two segments, because a receiver acknowledges every
+ * second one.)  With fewer bytes in flight the rate is higher by the missing
+ * share, up to @percent.
  */
 static inline u64 mssfrac_pacing_rate(u32 win, u32 ahead, u32 srtt8,
 				      u32 percent)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Diverts __tcp_select_window() and tcp_current_mss() through ftrace, the way
- * livepatch does (FTRACE_OPS_FL_IPMODIFY), and calls the kernel's own function
- * for the stock value.  Knows nothing of the policies behind the two calls.
+ * Diverts __tcp_select_window() and tcp_current_mss() with ftrace, as livepatch
+ * does (FTRACE_OPS_FL_IPMODIFY).  The wrappers call the kernel's own function
+ * for the stock value and hand it to the policies.  The policies themselves
+ * are elsewhere.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,9 +19,9 @@
 #include "tx.h"
 
 /*
- * The originals are reached by a direct call to the instruction behind their
- * ftrace call: a direct call needs no landing pad (IBT, FineIBT), and does not
- * enter the tracer a second time, so other tracers still see one call each.
+ * Call the originals directly, at the instruction after their ftrace call.  A
+ * direct call needs no landing pad (IBT, FineIBT).  It does not enter ftrace a
+ * second time, so other tracers still count one call each.
  */
 DEFINE_STATIC_CALL_NULL(stock_select_window, __tcp_select_window);
 DEFINE_STATIC_CALL_NULL(stock_current_mss, tcp_current_mss);
@@ -50,9 +51,9 @@ static void notrace divert(unsigned long ip, unsigned long parent_ip,
 }
 
 /*
- * PERMANENT: kernel.ftrace_enabled=0 must not silently end a treatment arm.
- * No RECURSION: that flag (since 5.11) asks for a guard, at some 60 instructions
- * a call, which a callback that calls nothing does not need.
+ * PERMANENT: kernel.ftrace_enabled=0 must not silently end the treatment.
+ * No RECURSION: since 5.11 that flag requests a guard of about 60 instructions
+ * per call.  This callback calls nothing and does not need it.
  */
 #define HOOK(_name, _wrapper) {						\
 	.name = #_name,							\
@@ -68,7 +69,7 @@ static struct hook select_window_hook =
 	HOOK(__tcp_select_window, select_window);
 static struct hook current_mss_hook = HOOK(tcp_current_mss, current_mss);
 
-/* Address of the function's ftrace call; kprobes know where that is. */
+/* Address of the function's ftrace call, which kprobes can look up. */
 static void *ftrace_site(const char *name)
 {
 	struct kprobe kp = {
@@ -101,9 +102,9 @@ static int hook_prepare(struct hook *hook, void **behind)
 static int hook_failed(const struct hook *hook, int err)
 {
 	pr_err("cannot divert %s (error %d); %s\n", hook->name, err,
-	       err == -EBUSY ? "it has another owner, or kernel.ftrace_enabled is 0" :
-	       err == -ENOMEM ? "memory is short" :
-	       "this kernel lacks it or does not let ftrace reach it");
+	       err == -EBUSY ? "another owner diverts it, or kernel.ftrace_enabled is 0" :
+	       err == -ENOMEM ? "out of memory" :
+	       "this kernel lacks it or ftrace cannot reach it");
 	return err;
 }
 
@@ -148,14 +149,14 @@ free_select_window_filter:
 	return err;
 }
 
-/* On return no CPU is in, and no task sleeps before, either wrapper. */
+/* On return no CPU and no preempted task is in either wrapper. */
 void mssfrac_hook_remove(void)
 {
 	unregister_ftrace_function(&current_mss_hook.ops);
 	unregister_ftrace_function(&select_window_hook.ops);
 	/*
-	 * That waited for the trampolines.  A task may have been preempted
-	 * behind them, in a wrapper; wrappers never sleep.
+	 * Unregistering waited for the trampolines only.  A task may still be
+	 * preempted inside a wrapper; wrappers never sleep.
 	 */
 	synchronize_rcu_tasks();
 	ftrace_free_filter(&current_mss_hook.ops);

@@ -2,10 +2,10 @@
 /*
  * mssfrac: fractional-MSS windows for per-connection A/B experiments.
  *
- * After a bare insmod nothing changes on the wire; the module counts what
- * window alignment costs each connection (/proc/net/mssfrac).  Policies are
- * switched on per network namespace (net.mssfrac.*).  This file only orders
- * start and end; undo mirrors it.
+ * After a bare insmod nothing changes on the wire.  The module counts the bytes
+ * that window alignment costs each connection (/proc/net/mssfrac).  Policies
+ * are enabled per network namespace (net.mssfrac.*).  This file only orders
+ * init and exit.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

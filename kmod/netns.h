@@ -10,12 +10,12 @@
 #include "counters.h"
 #include "settings.h"
 
-/* Connections of one namespace fall into as many shards, a lock for each. */
+/* Connections of a namespace are spread over shards; conn.c locks each shard. */
 #define MSSFRAC_SHARDS 16
 
 struct mssfrac_shard {
 	struct hlist_head live;		/* struct mssfrac_conn */
-	struct mssfrac_totals ended;	/* of those that have ended */
+	struct mssfrac_totals ended;	/* sums of closed connections */
 };
 
 struct mssfrac_net {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receiver policy: how much of the free buffer to offer.  Counts what the
- * kernel's choice leaves unoffered for alignment, and in the treated arm
- * offers windows in steps of rcv_mss/N (window.h).  Never changes what the
- * buffer may hold, and never takes back what was offered: the kernel's
- * tcp_select_window() keeps the right edge.
+ * Receiver policy: how much of the free buffer to advertise.  Counts the bytes
+ * that the kernel does not advertise for alignment.  In the treatment arm it
+ * advertises windows in steps of rcv_mss/N (window.h).  It never changes the
+ * size of the buffer.  It never shrinks a window that was advertised, because
+ * the kernel's tcp_select_window() keeps the right edge.
  */
 #include "conn.h"
 #include "est.h"
@@ -12,25 +12,26 @@
 #include "trace.h"
 #include "window.h"
 
-/* The kernel's window has finished growing after as many data segments. */
+/* Data segments without a change of rcv_ssthresh until the window is steady. */
 #define STEADY_SEGS 32
 
-/* Bytes the kernel would be ready to queue, before any rounding. */
-static u32 offerable(const struct sock *sk)
+/* Bytes that the kernel would accept, before any rounding. */
+static u32 acceptable(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	int space = tcp_space(sk);
 
 	space = min_t(int, space, tp->rcv_ssthresh);
 	space = min_t(int, space, tp->window_clamp);
-	/* What the header field can say. */
+	/* The largest value that fits into the header field. */
 	return clamp_t(int, space, 0, U16_MAX << tp->rx_opt.rcv_wscale);
 }
 
 /*
- * How far the kernel lets its window grow (tcp_grow_window) depends on the
- * segments that come, and so on what was offered: let it finish first.  Once
- * it has, it stays so; offers that come and go would unsettle the sender.
+ * The kernel grows its window (tcp_grow_window) by the size of the segments
+ * that arrive, which depends on the windows advertised before.  So wait until
+ * it has finished.  The result is permanent: raising windows on and off would
+ * disturb the sender.
  */
 static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
 {
@@ -44,7 +45,7 @@ static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
 	return rx->steady;
 }
 
-/* @stock: what the kernel would offer.  Socket lock held. */
+/* @stock: the window that the kernel would advertise.  Socket lock held. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
@@ -59,8 +60,8 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	if (!stock)
 		return 0;
 
-	space = offerable(sk);
-	/* With window scaling the kernel does not round to segments. */
+	space = acceptable(sk);
+	/* With window scaling the kernel does not round to the MSS. */
 	if (window_steady(tp, &conn->rx) &&
 	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,

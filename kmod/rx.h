@@ -8,12 +8,12 @@
 
 struct sock;
 
-/* Every field under the socket lock. */
+/* The socket lock protects every field. */
 struct mssfrac_rx {
 	struct minmax seg;	/* largest segment of late, bytes (est.c) */
-	u32 ssthresh;		/* rcv_ssthresh when it last moved, bytes */
-	u32 still_since;	/* data_segs_in then */
-	u8 steady;		/* it has stood still: offers may be raised */
+	u32 ssthresh;		/* bytes; rcv_ssthresh at its last change */
+	u32 still_since;	/* data_segs_in at that change */
+	u8 steady;		/* rcv_ssthresh is steady: windows may be raised */
 };
 
 /* Socket lock held, any context. */

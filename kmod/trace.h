@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints: what each policy saw, what it chose, and why.  Connections are
- * told by socket cookie (0 until somebody asked for it, as ss -e does) and
- * ports.  Field names and meanings only ever grow.
+ * Tracepoints: the input, the choice and the reason of each policy.  Ports and
+ * the socket cookie identify a connection; the cookie is 0 until something
+ * requests it, as ss -e does.  Fields are only ever added.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM mssfrac
@@ -19,7 +19,7 @@
 #include "est.h"
 #include "trial.h"
 
-/* For those that read the format and not the text: perf, trace-cmd. */
+/* perf and trace-cmd read the format and need the values of these. */
 TRACE_DEFINE_ENUM(MSSFRAC_TREATED);
 TRACE_DEFINE_ENUM(MSSFRAC_TX_WATCH);
 TRACE_DEFINE_ENUM(MSSFRAC_TX_SETTLE);
@@ -40,7 +40,7 @@ TRACE_DEFINE_ENUM(MSSFRAC_WHY_NUDGE);
 
 #define show_arm(arm) ((arm) == MSSFRAC_TREATED ? "treated" : "stock")
 
-/* Receiver: one non-zero window was selected.  Sizes in bytes. */
+/* Receiver: a non-zero window was computed.  Sizes in bytes. */
 TRACE_EVENT(window,
 	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
 		 u32 space, u32 stock, u32 offer),
@@ -74,8 +74,8 @@ TRACE_EVENT(window,
 );
 
 /*
- * Sender: a round trip ended, or the segment size was decided.  Sizes in
- * bytes, rates in bytes per second (0: not measured at this event).
+ * Sender: a round trip ended, or the segment size was decided.  Sizes are in
+ * bytes.  Rates are in bytes per second; 0 means not measured at this event.
  */
 TRACE_EVENT(align,
 	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
@@ -138,7 +138,7 @@ TRACE_EVENT(align,
 		  __entry->base_rate)
 );
 
-/* A connection ended: all it counted, since it was first seen. */
+/* A connection ended: its counters since the module first saw it. */
 #define MSSFRAC_END_FIELD(name)		__field(u64, name)
 #define MSSFRAC_END_ASSIGN(name)					\
 	__entry->name = u64_stats_read(&conn->count[MSSFRAC_##name]);
@@ -163,7 +163,7 @@ TRACE_EVENT(conn_end,
 		MSSFRAC_CONN_COUNTERS(MSSFRAC_END_ASSIGN)
 		mssfrac_arm_addresses(sk, (struct in6_addr *)__entry->saddr,
 				      (struct in6_addr *)__entry->daddr);
-		/* inet_num is 0 already where the port was not bound. */
+		/* inet_num is already 0 if the port was not bound. */
 		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
 		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
 		__entry->arm = conn->arm;

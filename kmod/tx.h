@@ -7,7 +7,7 @@
 
 struct sock;
 
-/* Every field under the socket lock. */
+/* The socket lock protects every field. */
 struct mssfrac_tx {
 	u32 seg;		/* bytes; segment size in force, 0: stock */
 	u32 small_seg;		/* bytes; size for windows below one MSS */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Fractional-MSS window arithmetic: pure functions of their arguments, so that
- * the unit tests compile them in user space.  All sizes are bytes of payload
- * unless said; nothing here reads a socket, a clock or a setting.
+ * the unit tests compile them in user space.  Nothing here reads a socket, a
+ * clock or a setting.  Sizes are bytes of payload unless stated otherwise.
  *
  * Sources: Feng et al., "Optimizing 10-Gigabit Ethernet for Networks of
  * Workstations, Clusters, and Grids" (SC2003), section 3.5.1, for the loss and
@@ -17,20 +17,20 @@
 
 #define MSSFRAC_MAX_FRAC	64	/* finest step: MSS/64 */
 #define MSSFRAC_MIN_SEG		536	/* bytes; RFC 9293 default send MSS */
-#define MSSFRAC_MAX_OPTIONS	40	/* bytes; the most a TCP header holds */
+#define MSSFRAC_MAX_OPTIONS	40	/* bytes; the maximum in a TCP header */
 /*
- * Act where more than 1/24 (4.2 %) of a window goes unused: a change of size
- * disturbs how the receiver's window grows, which can cost 1 to 2 %.
+ * Act if more than 1/24 (4.2 %) of a window goes unused.  A change of segment
+ * size disturbs the growth of the receiver's window, which can cost 1 to 2 %.
  */
 #define MSSFRAC_WORTH		24
 
-/* The part of @window that whole segments of @mss fill. */
+/* The part of @window that full-sized segments of @mss fill. */
 static inline u32 mssfrac_whole_segments(u32 window, u32 mss)
 {
 	return mss ? window - window % mss : 0;
 }
 
-/* Is using @used of @window bytes a waste worth acting on? */
+/* Does using only @used of @window bytes waste enough to act? */
 static inline bool mssfrac_wasteful(u64 used, u32 window)
 {
 	return used < window - window / MSSFRAC_WORTH;
@@ -45,16 +45,16 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
 }
 
 /*
- * Receiver: the window to offer instead of @stock.
- * @space:   bytes the kernel would be ready to queue (already clamped)
- * @current_offer: the window it offered last
- * @mss:     estimate of the sender's segment size (rx_mss_est)
+ * Receiver: the window to advertise instead of @stock.
+ * @space:         bytes that the kernel would accept (already clamped)
+ * @current_offer: the window advertised last
+ * @mss:           estimate of the sender's segment size (rx_mss_est)
  *
- * Whole segments as the kernel offers them, and of the rest as many steps of
- * MSS/N as fit, where the rest is worth it.  The kernel's own hysteresis at
- * that finer grain: an offer stays until a step more fits.  Never below @stock,
- * so a kernel that offers more keeps its word, and a zero window stays zero:
- * when to close and when to reopen the window is the kernel's decision.
+ * Full-sized segments as the kernel advertises them, and in addition as many
+ * steps of MSS/N as fit into the remainder, if the remainder is worth it.  As
+ * in the kernel, with smaller steps, a window stays until one more step fits.
+ * The result is never below @stock, so a larger window of the kernel stands.
+ * A zero window stays zero: the kernel decides when to close and to reopen it.
  */
 static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 				u32 mss, u32 frac, u32 seg_max)
@@ -75,10 +75,12 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 }
 
 /*
- * Receiver: the payload of one segment of a packet of @len bytes, @gso_size
- * bytes a segment (0: one segment, or merged by a device that does not tell).
- * The sender was told @advmss, with the options it was to use; it may leave
- * them out (RFC 6691: MSS + options is what the path bears).
+ * Receiver: the payload of one segment of a packet of @len bytes.
+ * @gso_size: bytes per segment; 0 if it is one segment, or if the device that
+ *            merged it does not report the size
+ * @advmss:   the MSS advertised to the sender, less its usual options.  The
+ *            sender may leave options out and send that much more payload
+ *            (RFC 6691: the path carries MSS plus options).
  */
 static inline u32 mssfrac_segment_seen(u32 len, u32 gso_size, u32 advmss)
 {
@@ -89,18 +91,17 @@ static inline u32 mssfrac_segment_seen(u32 len, u32 gso_size, u32 advmss)
 }
 
 /*
- * Sender: the segment size that lets a whole, even number of segments fill
- * @window; @mss itself where whole MSS already do, to less than a step of
- * MSS/N.
+ * Sender: the segment size with which an even number of segments fills @window.
+ * Returns @mss if full-sized segments fill it up to less than a step of MSS/N.
  *
- * Even, because a receiver that acknowledges every second segment leaves the
- * last of an odd count waiting (RFC 1122 section 4.2.3.2, RFC 5681 section
- * 4.2): five whole MSS become six smaller segments.  Whether that, or anything
- * here, delivers more is for the caller to measure.
+ * Even, because a receiver that acknowledges every second segment delays the
+ * ACK for the last one of an odd count (RFC 1122 section 4.2.3.2, RFC 5681
+ * section 4.2).  Five full-sized segments therefore become six smaller ones.
+ * The caller measures whether the result delivers more.
  *
  * Windows below one MSS: with nothing in flight the kernel sends one window
- * per max(RTO, 200 ms) there, so all of it counts as unused; two segments fill
- * the window as long as each holds MSSFRAC_MIN_SEG bytes.
+ * per max(RTO, 200 ms), so all of the window counts as unused.  Two segments
+ * fill it if each holds at least MSSFRAC_MIN_SEG bytes.
  */
 static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 {
@@ -123,19 +124,19 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	count += count & 1;
 
 	/*
-	 * Even as well: two halves (try_nudge()) are then one segment to the
-	 * byte.  Less than two bytes a segment stay unused.
+	 * An even size, so that two halves (try_nudge()) are exactly one
+	 * segment.  Less than two bytes per segment go unused.
 	 */
 	seg = window / count & ~1U;
 	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
 /*
- * Sender: the same where a transmit chunk, of twice @half bytes at most, holds no
- * two segments of @mss, as over loopback.  The receiver acknowledges every second
- * segment, so the window opens by two chunks at a time, and out of step with
- * the sender; with two segments to a chunk each chunk is acknowledged.  From
- * two chunks on: less makes segments of which a chunk holds three.
+ * Sender: the same if a GSO skb, of at most twice @half bytes, cannot hold two
+ * segments of @mss, as over loopback.  The receiver acknowledges every second
+ * segment, so the window opens by two skbs at a time, out of step with the
+ * sender.  With two segments per skb, every skb is acknowledged.  Only for
+ * windows of two skbs and more: in smaller ones an skb would hold three.
  */
 static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 					 u32 frac, u32 seg_max)
@@ -155,13 +156,13 @@ static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 	return window / count & ~1U;
 }
 
-/* Sender, tx_steady: from where on the way to @goal the sizes begin to differ. */
+/* Sender, tx_steady: the size at which the descent to @goal begins. */
 static inline u32 mssfrac_steady_start(u32 goal, u32 mss, u32 half)
 {
 	return goal <= half && half < mss ? half : mss;
 }
 
-/* Sender, tx_steady: the next smaller size on the way from @mss to @goal. */
+/* Sender, tx_steady: the next smaller size on the descent from @mss to @goal. */
 static inline u32 mssfrac_steady_step(u32 seg, u32 goal, u32 mss, u32 frac)
 {
 	u32 step = mssfrac_step(mss, frac);
