@@ -28,7 +28,7 @@ struct mssfrac_conns mssfrac_conns __read_mostly;
 static bool unloading;
 
 static struct {
-	spinlock_t lock;
+	spinlock_t lock;	/* of the buckets and live lists of one shard */
 } ____cacheline_aligned_in_smp shards[MSSFRAC_SHARDS];
 
 static unsigned int shard_of(const struct sock *sk)

@@ -28,7 +28,7 @@
 #define EST_SEGS 256
 
 static struct {
-	struct mutex lock;
+	struct mutex lock;	/* of the other members */
 	bool wanted;		/* some namespace asked */
 	bool open;		/* between init and exit: may probe */
 	struct tracepoint *tp;	/* tcp_probe; NULL: not probing */

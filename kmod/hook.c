@@ -123,9 +123,9 @@ int mssfrac_hook_install(void)
 	}
 
 	static_call_update(stock_select_window,
-			   (typeof(&__tcp_select_window))select_window_stock);
+			   (typeof(__tcp_select_window) *)select_window_stock);
 	static_call_update(stock_current_mss,
-			   (typeof(&tcp_current_mss))current_mss_stock);
+			   (typeof(tcp_current_mss) *)current_mss_stock);
 
 	err = register_ftrace_function(&select_window_hook.ops);
 	if (err) {

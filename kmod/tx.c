@@ -48,12 +48,10 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	}
 
 	mssfrac_count(conn, tx_rounds, 1);
-	mssfrac_count(conn, tx_bytes_available,
-		    max(tx->round_wnd, acked));
+	mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));
 	mssfrac_count(conn, tx_bytes_used, acked);
 	if (acked < tx->round_wnd)
-		mssfrac_count(conn, tx_bytes_lost,
-			    tx->round_wnd - acked);
+		mssfrac_count(conn, tx_bytes_lost, tx->round_wnd - acked);
 
 	rate = mssfrac_trial_round(tp, tx, acked);
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac))
