@@ -3,10 +3,12 @@
 # What the guest tests share: KTAP output, namespaces that end with the test,
 # and waits that poll.  Sourced, never run; refuses to act outside a guest.
 
+# As kselftest has it: a test that cannot run here is skipped, with status 4.
 [ -n "${MSSFRAC_GUEST:-}" ] || {
-	echo "Bail out! this test changes the kernel it runs on; start it" \
-		"through tests/run or scripts/guest" >&2
-	exit 1
+	echo "KTAP version 1"
+	echo "1..0 # SKIP this test changes the kernel it runs on; start it" \
+		"through tests/run or scripts/guest"
+	exit 4
 }
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -80,16 +82,35 @@ xfail() {
 	echo "ok $ktap_n $1 # XFAIL $2"
 }
 
-# check NAME COMMAND...: one case, ok if the command succeeds.
+# check NAME COMMAND...: one case, ok if the command succeeds.  If it fails,
+# prints its output and the step that failed: the last command that each
+# function of the test ran, with its line.
 check() {
-	local name=$1
+	local check_name=$1 check_status=0 check_steps=()
+	# shellcheck disable=SC2034 # used in the trap only
+	local check_lib=${BASH_SOURCE[0]} check_depth=$((${#FUNCNAME[@]} + 1))
 	shift
-	if "$@" >"$TMP/out" 2>&1; then
-		ok "$name"
-	else
-		sed 's/^/# /' "$TMP/out"
-		not_ok "$name"
+	set -T # functions inherit the trap
+	trap 'case $BASH_COMMAND in
+	return* | echo* | local*) ;;
+	*)
+		[ "${BASH_SOURCE[0]}" = "$check_lib" ] || {
+			check_steps=("${check_steps[@]:0:${#FUNCNAME[@]}-check_depth}")
+			check_steps[${#FUNCNAME[@]}-check_depth]="${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND"
+		} ;;
+	esac' DEBUG
+	"$@" >"$TMP/out" 2>&1 || check_status=$?
+	trap - DEBUG
+	set +T
+	if [ "$check_status" -eq 0 ]; then
+		ok "$check_name"
+		return
 	fi
+	sed 's/^/# /' "$TMP/out"
+	[ ${#check_steps[@]} -gt 0 ] || check_steps=("$*")
+	printf '# failed with status %s at\n' "$check_status"
+	printf '#   %s\n' "${check_steps[@]}"
+	not_ok "$check_name"
 }
 
 # python_cases SCRIPT ARGUMENT...: cases of a Python script, which prints a line
