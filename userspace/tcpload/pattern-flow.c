@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One connection of pattern-load: both its sockets, the options that change
+ * One connection of tcpload: both its sockets, the options that change
  * at random, and the bytes that are sent and checked.  Does not wait and does
  * not judge progress.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <linux/tcp.h>
@@ -17,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "pattern-load.h"
+#include "pattern.h"
 
 #define PERIOD		1000003		/* of the pattern; a prime */
 #define CHUNK_MAX	65536		/* bytes of a read or write */
@@ -25,7 +24,7 @@
 struct flow flows[MAX_FLOWS];
 int listener[MAX_ADDRESSES];
 struct totals total;
-static unsigned char pattern[PERIOD + CHUNK_MAX];
+static unsigned char bytes[PERIOD + CHUNK_MAX];
 static unsigned int next_id;
 
 /* splitmix64 */
@@ -54,31 +53,30 @@ void make_pattern(void)
 	size_t i;
 
 	for (i = 0; i < PERIOD; i++)
-		pattern[i] = draw(&state);
-	memcpy(pattern + PERIOD, pattern, CHUNK_MAX);
+		bytes[i] = draw(&state);
+	memcpy(bytes + PERIOD, bytes, CHUNK_MAX);
+}
+
+static const char *end_name(int end)
+{
+	return end == CLIENT ? "client" : "server";
 }
 
 static void show_end(const struct flow *f, int end)
 {
 	const struct way *w = &f->way[end];
-	struct tcp_info i = {};
-	socklen_t len = sizeof(i);
+	struct tcp_info i;
 
 	fprintf(stderr, "  %s to %s: %llu of %llu bytes sent, %llu read, "
-		"idle %llu ms\n", end == CLIENT ? "client" : "server",
-		end == CLIENT ? "server" : "client",
-		(unsigned long long)w->sent, (unsigned long long)w->length,
-		(unsigned long long)w->got,
-		(unsigned long long)(w->idle / MSEC));
-	if (f->fd[end] < 0 ||
-	    getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &i, &len))
+		"idle %llu ms\n", end_name(end), end_name(!end), w->sent,
+		w->length, w->got, w->idle / MSEC);
+	if (f->fd[end] < 0 || !read_tcp_info(f->fd[end], &i))
 		return;
 	fprintf(stderr, "  %s: state %u ca %u retransmits %u probes %u "
 		"backoff %u rto %u us unacked %u notsent %u rcv_space %u "
 		"snd_mss %u snd_wnd %u cwnd %u last sent %u ms ago, received "
 		"%u ms ago, an ACK %u ms ago\n",
-		end == CLIENT ? "client" : "server", i.tcpi_state,
-		i.tcpi_ca_state, i.tcpi_retransmits, i.tcpi_probes,
+		end_name(end), i.tcpi_state, i.tcpi_ca_state, i.tcpi_retransmits, i.tcpi_probes,
 		i.tcpi_backoff, i.tcpi_rto, i.tcpi_unacked,
 		i.tcpi_notsent_bytes, i.tcpi_rcv_space, i.tcpi_snd_mss,
 		i.tcpi_snd_wnd, i.tcpi_snd_cwnd, i.tcpi_last_data_sent,
@@ -89,8 +87,8 @@ void fail(const struct flow *f, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "pattern-load: connection %u (%s, client port %u): ",
-		f->id, opt.address[f->address], f->port);
+	fprintf(stderr, "tcpload: connection %u (%s, client port %u): ",
+		f->id, pattern.address[f->address], f->port);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
@@ -101,54 +99,17 @@ void fail(const struct flow *f, const char *format, ...)
 	exit(1);
 }
 
-static socklen_t address_of(int n, struct sockaddr_storage *ss)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)ss;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
-
-	memset(ss, 0, sizeof(*ss));
-	if (inet_pton(AF_INET, opt.address[n], &in->sin_addr) == 1) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(opt.port);
-		return sizeof(*in);
-	}
-	if (inet_pton(AF_INET6, opt.address[n], &in6->sin6_addr) == 1) {
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(opt.port);
-		return sizeof(*in6);
-	}
-	errx(EXIT_USAGE, "%s is not an IPv4 or IPv6 address", opt.address[n]);
-}
-
 /* The port is in the same place for both families. */
 static in_port_t port_of(const struct sockaddr_storage *ss)
 {
 	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
 }
 
-int listen_socket(int n)
-{
-	struct sockaddr_storage ss;
-	socklen_t len = address_of(n, &ss);
-	int one = 1, fd;
-
-	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    0);
-	if (fd < 0)
-		err(1, "socket");
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&ss, len))
-		err(1, "cannot bind %s port %d", opt.address[n], opt.port);
-	if (listen(fd, MAX_FLOWS))
-		err(1, "listen");
-	return fd;
-}
-
 /* --- Sockets and their options ------------------------------------------- */
 
-static void set_option(int fd, int level, int name, int value)
+/* The kernel may refuse, for example a clamp below the minimum. */
+static void try_option(int fd, int level, int name, int value)
 {
-	/* A refusal, such as of a clamp below the minimum, does no harm. */
 	setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -159,7 +120,7 @@ static void choose_buffer(struct flow *f, int fd)
 	size_t n = below(f, sizeof(sizes) / sizeof(sizes[0]) + 2);
 
 	if (n < sizeof(sizes) / sizeof(sizes[0]))
-		set_option(fd, SOL_SOCKET, SO_RCVBUF, sizes[n]);
+		try_option(fd, SOL_SOCKET, SO_RCVBUF, sizes[n]);
 }
 
 static void plan_way(struct flow *f, struct way *w, bool empty)
@@ -176,8 +137,8 @@ bool open_flow(struct flow *f)
 	int one_way, fd;
 
 	f->id = next_id++;
-	f->random = opt.seed << 32 | f->id;
-	f->address = below(f, opt.addresses);
+	f->random = (uint64_t)pattern.seed << 32 | f->id;
+	f->address = below(f, pattern.addresses);
 	one_way = below(f, 4);	/* 2, 3: both */
 	plan_way(f, &f->way[CLIENT], one_way == SERVER);
 	plan_way(f, &f->way[SERVER], one_way == CLIENT);
@@ -186,21 +147,21 @@ bool open_flow(struct flow *f)
 	f->idle = 0;
 	f->fd[SERVER] = -1;
 
-	len = address_of(f->address, &ss);
+	len = address_of(pattern.address[f->address], pattern.port, &ss);
 	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
 		    0);
 	f->fd[CLIENT] = fd;
 	if (fd < 0) {
-		if (opt.faults)
+		if (pattern.faults)
 			return false;
 		err(1, "socket");
 	}
 	choose_buffer(f, fd);
 	if (f->zerocopy)
-		set_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+		try_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
 	if (connect(fd, (struct sockaddr *)&ss, len) && errno != EINPROGRESS) {
-		if (!opt.faults && errno != EADDRNOTAVAIL)
-			err(1, "connect to %s", opt.address[f->address]);
+		if (!pattern.faults && errno != EADDRNOTAVAIL)
+			err(1, "connect to %s", pattern.address[f->address]);
 		close(fd);
 		f->fd[CLIENT] = -1;
 		total.retried++;
@@ -222,16 +183,15 @@ void close_flow(struct flow *f)
 }
 
 /*
- * With no memory for a TIME-WAIT socket the kernel closes at once
- * (tcp_time_wait(); it counts TCPTimeWaitOverflow), and if the last ACK got
- * lost, the FIN sent again meets a RST.
+ * Without memory for a TIME-WAIT socket the kernel closes at once
+ * (tcp_time_wait(); it counts TCPTimeWaitOverflow).  If the last ACK was lost,
+ * the retransmitted FIN is then answered by a RST.
  */
 void end_failed(struct flow *f, int end, const char *what, int error)
 {
-	if (!opt.faults || error != ECONNRESET || !f->way[CLIENT].shut ||
+	if (!pattern.faults || error != ECONNRESET || !f->way[CLIENT].shut ||
 	    !f->way[SERVER].shut)
-		fail(f, "%s: %s: %s", end == CLIENT ? "client" : "server", what,
-		     strerror(error));
+		fail(f, "%s: %s: %s", end_name(end), what, strerror(error));
 	total.resets++;
 	f->moved = true;
 	close_flow(f);
@@ -247,15 +207,15 @@ void accept_one(int address)
 	fd = accept4(listener[address], (struct sockaddr *)&ss, &len,
 		     SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
-		return;		/* none, or no memory: asked again */
-	for (f = flows; f < flows + opt.flows; f++) {
+		return;		/* none, or no memory: try again later */
+	for (f = flows; f < flows + pattern.flows; f++) {
 		if (f->fd[CLIENT] < 0 || f->fd[SERVER] >= 0 ||
 		    f->address != address || f->port != port_of(&ss))
 			continue;
 		f->fd[SERVER] = fd;
 		choose_buffer(f, fd);
 		if (f->zerocopy)
-			set_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+			try_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
 		total.connections++;
 		return;
 	}
@@ -266,18 +226,7 @@ void accept_one(int address)
 
 static const unsigned char *expected(const struct way *w, uint64_t position)
 {
-	return pattern + (w->start + position) % PERIOD;
-}
-
-void zerocopy_completions(int fd)
-{
-	char control[128];
-	struct msghdr msg;
-
-	do {
-		msg = (struct msghdr) { .msg_control = control,
-					.msg_controllen = sizeof(control) };
-	} while (recvmsg(fd, &msg, MSG_ERRQUEUE) >= 0);
+	return bytes + (w->start + position) % PERIOD;
 }
 
 void send_some(struct flow *f, int end)
@@ -288,14 +237,14 @@ void send_some(struct flow *f, int end)
 	bool lost;
 	ssize_t n;
 
-	if (opt.plant == STALL && f < flows + 4 && w->sent > PLANT_AT)
+	if (pattern.inject == STALL && f < flows + 4 && w->sent > FAULT_AT)
 		return;
 	for (turn = 0; turn < 4 && w->sent < w->length; turn++) {
 		if (one_in(f, 16))
-			set_option(fd, IPPROTO_TCP, TCP_NODELAY, below(f, 2));
+			try_option(fd, IPPROTO_TCP, TCP_NODELAY, below(f, 2));
 		if (one_in(f, 16)) {
 			f->corked = !f->corked;
-			set_option(fd, IPPROTO_TCP, TCP_CORK, f->corked);
+			try_option(fd, IPPROTO_TCP, TCP_CORK, f->corked);
 		}
 		size = 1 + below(f, one_in(f, 2) ? 100 : CHUNK_MAX);
 		if (size > w->length - w->sent)
@@ -303,16 +252,16 @@ void send_some(struct flow *f, int end)
 		flags = MSG_NOSIGNAL;
 		if (f->zerocopy && one_in(f, 2))
 			flags |= MSG_ZEROCOPY;
-		/* As if the kernel lost a byte: the rest comes one early. */
-		lost = opt.plant == LOSE && w->sent > PLANT_AT;
+		/* As if the kernel lost a byte: all later ones come one early. */
+		lost = pattern.inject == LOSE && w->sent > FAULT_AT;
 		n = send(fd, expected(w, w->sent + lost), size, flags);
 		if (n < 0) {
 			if (errno == EAGAIN)
 				break;
 			/* Out of memory, or of room for completions. */
 			if ((errno == ENOBUFS || errno == ENOMEM) &&
-			    (flags & MSG_ZEROCOPY || opt.faults)) {
-				zerocopy_completions(fd);
+			    (flags & MSG_ZEROCOPY || pattern.faults)) {
+				reap_zerocopy(fd, NULL, NULL);
 				break;
 			}
 			end_failed(f, end, "send", errno);
@@ -323,7 +272,7 @@ void send_some(struct flow *f, int end)
 		w->sent += n;
 	}
 	if (w->sent == w->length && !w->shut) {
-		set_option(fd, IPPROTO_TCP, TCP_CORK, 0);
+		try_option(fd, IPPROTO_TCP, TCP_CORK, 0);
 		if (shutdown(fd, SHUT_WR))
 			fail(f, "shutdown: %s", strerror(errno));
 		w->shut = true;
@@ -341,13 +290,13 @@ static void check(const struct flow *f, const struct way *w,
 	for (i = 0; got[i] == want[i]; i++)
 		;
 	if (n - i >= 8) {
-		found = memmem(pattern, sizeof(pattern), got + i, 8);
+		found = memmem(bytes, sizeof(bytes), got + i, 8);
 		if (found)
-			fprintf(stderr, "pattern-load: the 8 bytes there "
+			fprintf(stderr, "tcpload: the 8 bytes there "
 				"belong %td bytes later\n", found - want - i);
 	}
 	fail(f, "byte %llu is 0x%02x, not 0x%02x",
-	     (unsigned long long)w->got + i, got[i], want[i]);
+	     w->got + i, got[i], want[i]);
 }
 
 void read_some(struct flow *f, int end, uint64_t t)
@@ -360,7 +309,7 @@ void read_some(struct flow *f, int end, uint64_t t)
 	for (turn = 0; turn < 4 && !w->ended; turn++) {
 		n = recv(fd, buf, 1 + below(f, sizeof(buf)), 0);
 		if (n < 0) {
-			if (errno == EAGAIN || (errno == ENOMEM && opt.faults))
+			if (errno == EAGAIN || (errno == ENOMEM && pattern.faults))
 				return;
 			end_failed(f, end, "recv", errno);
 			return;
@@ -371,13 +320,13 @@ void read_some(struct flow *f, int end, uint64_t t)
 			w->ended = true;
 			if (w->got != w->length)
 				fail(f, "ended %llu bytes early",
-				     (unsigned long long)(w->length - w->got));
+				     w->length - w->got);
 			return;
 		}
 		if (w->got + n > w->length)
 			fail(f, "%llu bytes more than were sent",
-			     (unsigned long long)(w->got + n - w->length));
-		if (opt.plant == CORRUPT && w->got > PLANT_AT)
+			     w->got + n - w->length);
+		if (pattern.inject == CORRUPT && w->got > FAULT_AT)
 			buf[n / 2] ^= 1;
 		check(f, w, buf, n);
 		w->got += n;
@@ -385,7 +334,7 @@ void read_some(struct flow *f, int end, uint64_t t)
 		if (one_in(f, 128))
 			choose_buffer(f, fd);
 		if (one_in(f, 128))
-			set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP,
+			try_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP,
 				   2048 + below(f, 65536));
 		if (one_in(f, 64)) {
 			w->paused_until = t + below(f, 300 * MSEC);
@@ -395,10 +344,10 @@ void read_some(struct flow *f, int end, uint64_t t)
 }
 
 /*
- * All bytes are there and the end was seen.  The kernel gives up a FIN it has
- * no memory for (tcp_send_fin()): then the bytes must do.
+ * All bytes are there and the end was seen.  The kernel gives up a FIN that it
+ * has no memory for (tcp_send_fin()): then the bytes alone must suffice.
  */
 bool way_done(const struct way *w)
 {
-	return w->ended || (opt.faults && w->shut && w->got == w->length);
+	return w->ended || (pattern.faults && w->shut && w->got == w->length);
 }

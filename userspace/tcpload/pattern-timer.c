@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which timer the kernel runs for a socket, by the table it shows of all of
- * them (Documentation/networking/proc_net_tcp.rst in the kernel's source).
+ * Which timer the kernel runs for a socket, from /proc/net/tcp
+ * (Documentation/networking/proc_net_tcp.rst in the kernel's source).
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "pattern-load.h"
+#include "pattern.h"
 
-/* What the table calls them. */
+/* Their numbers in that table. */
 enum { RETRANSMISSION = 1, PROBE = 4 };
 
-/* Calls use() with the line of each end, until it says that it was the one. */
+/* Call use() with the line of each end until it returns true. */
 static void each_line(const struct flow *f,
 		      bool (*use)(const struct flow *f, const char *line,
 				  void *arg), void *arg)
@@ -43,10 +43,10 @@ static bool show_line(const struct flow *f, const char *line, void *arg)
 
 void timer_show(const struct flow *f)
 {
-	enter_netns(opt.to);
+	enter_netns(pattern.to);
 	each_line(f, show_line, NULL);
-	enter_netns(opt.from);
-	if (opt.from)
+	enter_netns(pattern.from);
+	if (pattern.from)
 		each_line(f, show_line, NULL);
 }
 
@@ -75,8 +75,8 @@ struct timer timer_of(const struct flow *f, int end)
 {
 	struct wanted w = { .end = end };
 
-	enter_netns(end == CLIENT ? opt.from : opt.to);
+	enter_netns(end == CLIENT ? pattern.from : pattern.to);
 	each_line(f, read_line, &w);
-	enter_netns(opt.from);
+	enter_netns(pattern.from);
 	return w.timer;
 }

@@ -1,56 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pattern-load: keeps many TCP connections busy between two network
+ * Command pattern: keeps many TCP connections busy between two network
  * namespaces and checks every byte that arrives.
  *
- * What a byte must be follows from its connection and its position, so a lost,
- * repeated, moved or changed one is found.  Sizes of transfers, writes, reads
- * and buffers, pauses of the reader and socket options come from a seed.
- * Connections that end are replaced until SIGTERM; then the rest is finished,
- * as far as there is time.
- * One thread holds both ends.
+ * The value of a byte follows from its connection and its position, so that a
+ * lost, repeated, moved or changed byte is found.  Sizes of transfers, writes,
+ * reads and buffers, pauses of the reader and socket options come from a seed.
+ * Connections that end are replaced until SIGTERM; then those under way are
+ * finished, as far as there is time.  One thread holds both ends.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <linux/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "pattern-load.h"
+#include "pattern.h"
 
 /*
- * A flow is stuck if it moved nothing for STUCK_NS while others moved.  That
- * is looked at in steps of STEP_NS.  A step that took longer counts no more
- * than STEP_MAX_NS: this program did not run, and a busy host is not a stuck
- * flow.
+ * A flow is stuck if it moved nothing for STUCK_NS while others moved.  This is
+ * checked in steps of STEP_NS.  A step that took longer counts as STEP_MAX_NS:
+ * this program did not run, and a busy host is not a stuck flow.
  *
- * Before GIVE_UP_NS a flow may wait for the kernel's own timers, which nothing
- * here may stop.  What may take them seconds:
+ * Until GIVE_UP_NS a flow may wait for the kernel's own timers, which can take
+ * seconds for two reasons:
  *
- * The network of these tests loses packets, and the retransmission timer
- * doubles each time; the first itself is seconds where a busy host made round
- * trips of seconds.
+ * - The network of these tests loses packets, and the retransmission timer
+ *   doubles each time.  The first timeout is seconds long where a busy host
+ *   made round trips of seconds.
+ * - With nothing unacknowledged and a window below one segment, the sender waits
+ *   for the timer of the zero-window probe.  Every ACK that arrives restarts
+ *   that timer (tcp_ack_probe()).  While the other direction of the connection
+ *   is busy, and for one timeout after that, nothing is sent.
  *
- * With nothing in flight and a window below one segment it sends when the timer
- * of the zero-window probe expires, and every ACK that comes sets that timer
- * anew (tcp_ack_probe()): while the other way of the connection is busy, and
- * for one timer's time after, nothing goes out.
- *
- * A timer that is overdue for STUCK_NS is none.  What came after all may be
- * acknowledged and not be read yet: the reader gets SLACK_NS from the last ACK
- * on.
+ * A timer that is overdue by STUCK_NS does not count.  Data that arrived in the
+ * end may be acknowledged and not read yet: the reader has SLACK_NS from the
+ * last ACK on.
  */
 #define STUCK_NS	(5 * SEC)
 #define STEP_NS		(100 * MSEC)
@@ -58,7 +50,7 @@
 #define SLACK_NS	(1 * SEC)
 #define GIVE_UP_NS	(60 * SEC)
 
-struct options opt = {
+struct pattern pattern = {
 	.flows = 64,
 	.port = 6000,
 	.seed = 1,
@@ -66,42 +58,17 @@ struct options opt = {
 
 static volatile sig_atomic_t finish;
 
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * SEC + ts.tv_nsec;
-}
-
-void enter_netns(const char *name)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	if (!name)
-		return;
-	snprintf(path, sizeof(path), "/run/netns/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		err(1, "no network namespace %s", name);
-	if (setns(fd, CLONE_NEWNET))
-		err(1, "cannot enter network namespace %s", name);
-	close(fd);
-}
-
 /* --- Progress ------------------------------------------------------------ */
 
-/* Does the kernel, and no policy, let this end wait?  @passed: as of judge(). */
+/* Do the kernel's own timers let this end wait?  @passed: as in judge(). */
 static bool excused(struct flow *f, int end, uint64_t passed)
 {
 	struct way *w = &f->way[end];
-	struct tcp_info info = {};
-	socklen_t len = sizeof(info);
-	/* Before the ACKs: reading the table takes long, and one may come. */
+	struct tcp_info info;
+	/* Read before TCP_INFO: reading the table is slow; an ACK may arrive. */
 	struct timer timer = timer_of(f, end);
 
-	if (getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &info, &len))
+	if (!read_tcp_info(f->fd[end], &info))
 		return false;
 	if (info.tcpi_last_ack_recv * MSEC < SLACK_NS)
 		return true;
@@ -118,19 +85,18 @@ static bool excused(struct flow *f, int end, uint64_t passed)
 }
 
 /*
- * Did the kernel shut the window for good?  Without window scaling it offers
- * whole segments of what rcv_ssthresh allows, and where pruning made that less
- * than one, none, to an empty queue, for ever (__tcp_select_window()).
+ * Did the kernel close the window permanently?  Without window scaling it
+ * advertises full-sized segments only, within rcv_ssthresh.  If pruning made
+ * that less than one segment, it advertises zero even when the queue is empty
+ * (__tcp_select_window()).
  */
 static bool shut_for_good(const struct flow *f, int end)
 {
-	struct tcp_info from = {}, to = {};
-	socklen_t from_len = sizeof(from), to_len = sizeof(to);
+	struct tcp_info from, to;
 	int unread;
 
-	return !getsockopt(f->fd[end], IPPROTO_TCP, TCP_INFO, &from,
-			   &from_len) &&
-	       !getsockopt(f->fd[!end], IPPROTO_TCP, TCP_INFO, &to, &to_len) &&
+	return read_tcp_info(f->fd[end], &from) &&
+	       read_tcp_info(f->fd[!end], &to) &&
 	       !ioctl(f->fd[!end], FIONREAD, &unread) && !unread &&
 	       !from.tcpi_snd_wnd && !to.tcpi_rcv_wscale &&
 	       to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss;
@@ -149,20 +115,19 @@ static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)
 	    (w->idle <= GIVE_UP_NS && excused(f, end, passed)))
 		return;
 	if (!shut_for_good(f, end))
-		fail(f, "stuck for %llu ms",
-		     (unsigned long long)(w->idle / MSEC));
+		fail(f, "stuck for %llu ms", w->idle / MSEC);
 	total.shut_windows++;
 	close_flow(f);
 }
 
-/* @passed: ns of this step, cut to STEP_MAX_NS. */
+/* @passed: ns of this step, at most STEP_MAX_NS. */
 static void judge(uint64_t t, uint64_t passed)
 {
 	static uint64_t silence;
 	bool moved = false, open = false;
 	struct flow *f;
 
-	for (f = flows; f < flows + opt.flows; f++) {
+	for (f = flows; f < flows + pattern.flows; f++) {
 		moved |= f->moved;
 		open |= f->fd[CLIENT] >= 0;
 		f->moved = false;
@@ -172,7 +137,7 @@ static void judge(uint64_t t, uint64_t passed)
 		fail(flows, "no connection at all moves (this is one)");
 	if (!moved)
 		return;
-	for (f = flows; f < flows + opt.flows; f++) {
+	for (f = flows; f < flows + pattern.flows; f++) {
 		if (f->fd[SERVER] >= 0) {
 			judge_way(f, CLIENT, t, passed);
 			if (f->fd[SERVER] >= 0)
@@ -181,9 +146,9 @@ static void judge(uint64_t t, uint64_t passed)
 			f->idle += passed;
 			if (f->idle <= GIVE_UP_NS)
 				continue;
-			if (!opt.faults)
+			if (!pattern.faults)
 				fail(f, "does not get connected");
-			/* A client that says nothing never hears that it is not. */
+			/* A client that sends nothing is never told so. */
 			close_flow(f);
 			total.retried++;
 		}
@@ -216,7 +181,7 @@ static void serve_end(struct flow *f, int end, short revents, uint64_t t)
 		if (error)
 			end_failed(f, end, "socket", error);
 		else
-			zerocopy_completions(f->fd[end]);
+			reap_zerocopy(f->fd[end], NULL, NULL);
 	}
 	if (f->fd[SERVER] < 0)
 		return;
@@ -236,13 +201,13 @@ static void on_signal(int sig)
 static bool turn(uint64_t t)
 {
 	static struct pollfd polls[MAX_ADDRESSES + 2 * MAX_FLOWS];
-	struct pollfd *p = polls + opt.addresses;
+	struct pollfd *p = polls + pattern.addresses;
 	bool open = false;
 	int i, end;
 
-	for (i = 0; i < opt.addresses; i++)
+	for (i = 0; i < pattern.addresses; i++)
 		polls[i] = (struct pollfd) { listener[i], POLLIN, 0 };
-	for (i = 0; i < opt.flows; i++) {
+	for (i = 0; i < pattern.flows; i++) {
 		struct flow *f = &flows[i];
 
 		if (f->fd[CLIENT] < 0 && !finish)
@@ -251,10 +216,10 @@ static bool turn(uint64_t t)
 			p[2 * i + end] = (struct pollfd) {
 				f->fd[end], events_of(f, end, t), 0 };
 	}
-	if (poll(polls, opt.addresses + 2 * opt.flows, 10) < 0 &&
+	if (poll(polls, pattern.addresses + 2 * pattern.flows, 10) < 0 &&
 	    errno != EINTR)
 		err(1, "poll");
-	for (i = 0; i < opt.flows; i++) {
+	for (i = 0; i < pattern.flows; i++) {
 		struct flow *f = &flows[i];
 
 		for (end = 0; end < 2; end++)
@@ -267,13 +232,13 @@ static bool turn(uint64_t t)
 		}
 		open |= f->fd[CLIENT] >= 0;
 	}
-	for (i = 0; i < opt.addresses; i++)
+	for (i = 0; i < pattern.addresses; i++)
 		if (polls[i].revents)
 			accept_one(i);
 	return open;
 }
 
-static void run(void)
+static void serve(void)
 {
 	uint64_t start = now(), last = start, t = start, finishing = 0;
 	bool all_moved = false;
@@ -282,18 +247,18 @@ static void run(void)
 		t = now();
 		if (finish && !finishing)
 			finishing = t;
-		if (finishing && opt.grace && t - finishing > opt.grace * SEC)
+		if (finishing && pattern.grace && t - finishing > pattern.grace * SEC)
 			break;
 		if (t - last >= STEP_NS) {
 			judge(t, t - last < STEP_MAX_NS ? t - last :
 				 STEP_MAX_NS);
 			last = t;
 		}
-		if (opt.seconds && t - start > opt.seconds * SEC)
+		if (pattern.seconds && t - start > pattern.seconds * SEC)
 			finish = true;
-		if (!all_moved && total.connections >= (uint64_t)opt.flows) {
+		if (!all_moved && total.connections >= (uint64_t)pattern.flows) {
 			all_moved = true;
-			printf("all %d flows have begun\n", opt.flows);
+			printf("all %ld flows have begun\n", pattern.flows);
 			fflush(stdout);
 		}
 	}
@@ -301,142 +266,76 @@ static void run(void)
 
 /* --- Command line -------------------------------------------------------- */
 
-static long number(const char *name, const char *text, long min, long max)
-{
-	char *end;
-	long n;
-
-	errno = 0;
-	n = strtol(text, &end, 10);
-	if (errno || end == text || *end || n < min || n > max)
-		errx(EXIT_USAGE, "--%s %s: wants a number from %ld to %ld",
-		     name, text, min, max);
-	return n;
-}
-
-static enum plant plant_of(const char *word)
+static void take_fault(const char *word)
 {
 	static const char *const words[] = {
 		[CORRUPT] = "corrupt", [LOSE] = "lose", [STALL] = "stall" };
-	enum plant i;
+	enum fault i;
 
 	for (i = CORRUPT; i <= STALL; i++)
 		if (!strcmp(word, words[i]))
-			return i;
-	errx(EXIT_USAGE, "--plant %s: wants corrupt, lose or stall", word);
+			pattern.inject = i;
+	if (!pattern.inject)
+		errx(EXIT_USAGE, "--inject %s: wants corrupt, lose or stall",
+		     word);
 }
 
-static void usage(FILE *out)
+static void take_address(const char *word)
 {
-	fprintf(out,
-"usage: pattern-load [OPTIONS]\n"
-"Checked TCP traffic between two network namespaces, until SIGTERM.\n"
-"Exit status: 0 every byte right; 1 one was not, or a flow was stuck; 2 usage.\n"
-"  --from NS        namespace of the clients (default: current)\n"
-"  --to NS          namespace of the servers (default: current)\n"
-"  --address ADDR   of the servers, IPv4 or IPv6 (default 127.0.0.1);\n"
-"                   given twice, connections are spread over both\n"
-"  --port N         TCP port of the servers (default 6000)\n"
-"  --flows N        connections at any time, 1..1024 (default 64)\n"
-"  --seed N         of all sizes and choices (default 1)\n"
-"  --seconds N      end after that time (default: at SIGTERM)\n"
-"  --grace N        give up, N seconds after the end, what is still under way;\n"
-"                   what came until then was checked (default: finish it)\n"
-"  --faults         the kernel's allocations fail: try again on ENOMEM and\n"
-"                   ENOBUFS and where a connection is not accepted, miss no\n"
-"                   FIN, and count connections reset when both ends had sent\n"
-"                   theirs\n"
-"  --plant FAULT    corrupt, lose or stall: an own fault in every connection of\n"
-"                   more than 50000 bytes, to see it found\n");
+	if (pattern.addresses == MAX_ADDRESSES)
+		errx(EXIT_USAGE, "more than %d addresses", MAX_ADDRESSES);
+	pattern.address[pattern.addresses++] = word;
 }
 
-static void parse(int argc, char **argv)
-{
-	enum { FROM = 1, TO, ADDRESS, PORT, FLOWS, SEED, SECONDS, GRACE,
-	       FAULTS, PLANT };
-	static const struct option options[] = {
-		{ "from", required_argument, NULL, FROM },
-		{ "to", required_argument, NULL, TO },
-		{ "address", required_argument, NULL, ADDRESS },
-		{ "port", required_argument, NULL, PORT },
-		{ "flows", required_argument, NULL, FLOWS },
-		{ "seed", required_argument, NULL, SEED },
-		{ "seconds", required_argument, NULL, SECONDS },
-		{ "grace", required_argument, NULL, GRACE },
-		{ "faults", no_argument, NULL, FAULTS },
-		{ "plant", required_argument, NULL, PLANT },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int c, i = 0;
-
-	while ((c = getopt_long(argc, argv, "h", options, &i)) != -1) {
-		const char *name = options[i].name;
-
-		switch (c) {
-		case FROM: opt.from = optarg; break;
-		case TO: opt.to = optarg; break;
-		case ADDRESS:
-			if (opt.addresses == MAX_ADDRESSES)
-				errx(EXIT_USAGE, "more than %d addresses",
-				     MAX_ADDRESSES);
-			opt.address[opt.addresses++] = optarg;
-			break;
-		case PORT: opt.port = number(name, optarg, 1, 65535); break;
-		case FLOWS:
-			opt.flows = number(name, optarg, 1, MAX_FLOWS);
-			break;
-		case SEED:
-			opt.seed = number(name, optarg, 0, UINT_MAX);
-			break;
-		case SECONDS:
-			opt.seconds = number(name, optarg, 1, 1000000);
-			break;
-		case GRACE:
-			opt.grace = number(name, optarg, 1, 1000000);
-			break;
-		case FAULTS: opt.faults = true; break;
-		case PLANT: opt.plant = plant_of(optarg); break;
-		case 'h': usage(stdout); exit(0);
-		default: usage(stderr); exit(EXIT_USAGE);
-		}
-	}
-	if (optind != argc)
-		errx(EXIT_USAGE, "unexpected argument %s", argv[optind]);
-	if (!opt.from != !opt.to)
-		errx(EXIT_USAGE, "--from and --to go together");
-	if (!opt.addresses)
-		opt.address[opt.addresses++] = "127.0.0.1";
-}
-
-int main(int argc, char **argv)
+static int run(const void *load)
 {
 	int i;
 
-	parse(argc, argv);
+	(void)load;
+	if (!pattern.addresses)
+		take_address("127.0.0.1");
 	make_pattern();
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
-	enter_netns(opt.to);
-	for (i = 0; i < opt.addresses; i++)
-		listener[i] = listen_socket(i);
-	enter_netns(opt.from);
+	enter_netns(pattern.to);
+	for (i = 0; i < pattern.addresses; i++)
+		listener[i] = bound_socket(pattern.address[i], pattern.port,
+					   SOCK_STREAM | SOCK_NONBLOCK, 0,
+					   MAX_FLOWS);
+	enter_netns(pattern.from);
 	for (i = 0; i < MAX_FLOWS; i++)
 		flows[i].fd[CLIENT] = flows[i].fd[SERVER] = -1;
-	run();
+	serve();
 	printf("{\"connections\": %llu, \"bytes\": %llu, \"zerocopy_sends\": "
 	       "%llu, \"retried\": %llu, \"probe_waits\": %llu, "
 	       "\"resets\": %llu, \"shut_windows\": %llu, "
 	       "\"longest_idle_ms\": %llu}\n",
-	       (unsigned long long)total.connections,
-	       (unsigned long long)total.bytes,
-	       (unsigned long long)total.zerocopy,
-	       (unsigned long long)total.retried,
-	       (unsigned long long)total.probe_waits,
-	       (unsigned long long)total.resets,
-	       (unsigned long long)total.shut_windows,
-	       (unsigned long long)(total.longest_idle / MSEC));
-	if (fflush(stdout) || ferror(stdout))
-		err(1, "standard output");
-	return 0;
+	       total.connections, total.bytes, total.zerocopy, total.retried,
+	       total.probe_waits, total.resets, total.shut_windows,
+	       total.longest_idle / MSEC);
+	return finish_output();
 }
+
+static const struct option_spec options[] = {
+	{ "from", "NS", "network namespace of the clients (current)", .word = &pattern.from },
+	{ "to", "NS", "network namespace of the servers (current)", .word = &pattern.to },
+	{ "address", "ADDR", "of the servers, IPv4 or IPv6 (127.0.0.1); given twice, connections "
+	  "are spread over both", .take = take_address },
+	{ "port", "N", "TCP port of the servers", NUMBER(pattern.port, 1, 65535) },
+	{ "flows", "N", "connections at any time", NUMBER(pattern.flows, 1, MAX_FLOWS) },
+	{ "seed", "N", "of all sizes and choices", NUMBER(pattern.seed, 0, UINT_MAX) },
+	{ "seconds", "N", "end after that time", NUMBER(pattern.seconds, 1, 1000000) },
+	{ "grace", "N", "seconds after the end until connections still under way are given up; "
+	  "what arrived was checked", NUMBER(pattern.grace, 1, 1000000) },
+	{ "faults", NULL, "the kernel's allocations fail: try again on ENOMEM and ENOBUFS and "
+	  "where a connection is not accepted, accept a missing FIN, and count connections "
+	  "reset after both ends had sent theirs", .flag = &pattern.faults },
+	{ "inject", "FAULT", "corrupt, lose or stall: a fault in every connection of more than "
+	  "50000 bytes, which must be found", .take = take_fault },
+	{ }
+};
+
+const struct command pattern_command = {
+	"pattern", "Many connections whose every byte is checked, until SIGTERM.  Exit "
+	"status 1: a byte was wrong, or a connection was stuck.", options, run, NULL,
+};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The receiving end: the window it offers, and what arrived in how long. */
-#define _GNU_SOURCE
-#include "load.h"
+/*
+ * The receiving end of a transfer: the window it advertises, and how many bytes
+ * arrived in what time.
+ */
+#include "transfer.h"
 
 #include <err.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A line through (time, bytes), fitted by least squares. */
@@ -29,10 +30,11 @@ static double line_slope(const struct line *line)
 }
 
 /*
- * Make @window bytes the most that @fd can offer from now on: a buffer that
- * holds as much payload by the kernel's own rate of exchange, which the clamp
- * tells (window_clamp = win_from_space(rcvbuf)), and the clamp.  Returns what
- * the kernel made of it: it has minima of some 1,150 bytes.
+ * Make @window bytes the most that @fd can advertise from now on: set the clamp,
+ * and a buffer that holds as much payload by the kernel's own ratio, which
+ * follows from the clamp before (window_clamp = win_from_space(rcvbuf)).
+ * Returns the window that the kernel then allows; its minima are about 1,150
+ * bytes.
  */
 static unsigned int set_window(int fd, int window)
 {
@@ -54,56 +56,48 @@ static unsigned int set_window(int fd, int window)
 	return rcvbuf * ratio > clamp ? rcvbuf * ratio : clamp;
 }
 
-static ssize_t read_some(int fd)
+static ssize_t read_some(const struct transfer *t, int fd)
 {
 	static char buf[1 << 17];
 	ssize_t n = read(fd, buf, sizeof(buf));
 
 	if (n < 0)
 		err(1, "read");
-	if (n == 0 && !opt.writes)
+	if (n == 0 && !t->writes)
 		errx(1, "the sender ended early");
 	return n;
 }
 
 /*
- * The receiver's part of sink_window(): say when a piece is read.  Returns the
- * bytes read that are no longer its.
+ * The receiver's part of sink_window(): acknowledge each piece once it is read.
+ * Returns how many bytes were read that belong to the transfer itself.
  */
-static ssize_t open_and_set_window(int fd, struct shared *shared)
+static ssize_t open_and_set_window(const struct transfer *t, int fd,
+				   struct shared *shared)
 {
-	uint64_t got = 0;
+	uint64_t got = 0, open = t->open;
 
-	while (got < (uint64_t)opt.open)
-		got += read_some(fd);
-	shared->window = set_window(fd, opt.window);
+	while (got < open)
+		got += read_some(t, fd);
+	shared->window = set_window(fd, t->window);
 	while (!shared->bulk) {
-		if (shared->sent && got == opt.open + shared->sent &&
+		if (shared->sent && got == open + shared->sent &&
 		    write(fd, "", 1) != 1)
 			err(1, "write");
-		got += read_some(fd);
+		got += read_some(t, fd);
 	}
-	return got - opt.open - shared->sent;
+	return got - open - shared->sent;
 }
 
-/* @n bytes came; answer each whole request. */
-static void answer(int fd, ssize_t n)
-{
-	static char buf[1 << 17];
-	static int have;
-
-	for (have += n; have >= opt.request; have -= opt.request)
-		if (write(fd, buf, opt.request) != opt.request)
-			err(1, "write");
-}
-
-struct result receive(int listener, struct shared *shared)
+struct result receiver_run(const struct transfer *t,
+			   const struct transfer_load *load, int listener,
+			   struct shared *shared)
 {
 	struct linger reset = { .l_onoff = 1 };
 	struct line reads = {};
 	struct sockaddr_storage peer = {};
 	struct result res = {};
-	uint64_t start, t, from = 0;
+	uint64_t start, at, from = 0;
 	socklen_t len;
 	ssize_t n;
 	int fd;
@@ -114,55 +108,53 @@ struct result receive(int listener, struct shared *shared)
 		err(1, "accept");
 	/* At the same place in both families. */
 	res.peer_port = ntohs(((struct sockaddr_in *)&peer)->sin_port);
-	if (opt.rcvbuf && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &opt.rcvbuf,
-				     sizeof(opt.rcvbuf)))
-		err(1, "SO_RCVBUF %d", opt.rcvbuf);
-	if (opt.window) {
-		n = open_and_set_window(fd, shared);
-		if (opt.request)
-			answer(fd, n);
+	if (t->rcvbuf)
+		set_option(fd, SOL_SOCKET, SO_RCVBUF, t->rcvbuf);
+	if (t->window) {
+		n = open_and_set_window(t, fd, shared);
+		if (load->arrived)
+			load->arrived(fd, n);
 	}
 
 	start = now();
 	for (;;) {
-		n = read_some(fd);
-		if (opt.request)
-			answer(fd, n);
-		t = now();
+		n = read_some(t, fd);
+		if (load->arrived)
+			load->arrived(fd, n);
+		at = now();
 		if (n == 0) {
-			if (res.bytes != (uint64_t)opt.writes * opt.write_size)
+			if (res.bytes != (unsigned long long)t->writes * t->write_size)
 				errx(1, "the sender ended early");
 			break;
 		}
-		if (opt.writes) {
+		if (t->writes) {
 			res.bytes += n;
-			res.ns = t - start;
+			res.ns = at - start;
 			res.bytes_per_s = (double)res.bytes * NSEC_PER_SEC /
 					  res.ns;
 			continue;
 		}
 		if (!from) {
-			if (t - start < opt.warmup_ns)
+			if (at - start < (uint64_t)t->warmup_ns)
 				continue;
-			from = t;
+			from = at;
 			shared->measuring = true;
 			n = 0;
 		}
 		/*
-		 * A window arrives as a burst.  Where in one the first and the
-		 * last read fall would be an error of up to one window; the
-		 * slope through all reads has next to none of it.
+		 * A window arrives as a burst.  Bytes per time depend on where in
+		 * a burst the first and the last read fall, by up to one window;
+		 * the slope through all reads hardly does.
 		 */
 		res.bytes += n;
-		res.ns = t - from;
+		res.ns = at - from;
 		line_add(&reads, res.ns, res.bytes);
-		if (res.ns >= opt.measure_ns) {
+		if (res.ns >= (uint64_t)t->measure_ns) {
 			res.bytes_per_s = line_slope(&reads) * NSEC_PER_SEC;
 			break;
 		}
 	}
-	len = sizeof(res.info);
-	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &res.info, &len);
+	read_tcp_info(fd, &res.info);
 	len = sizeof(res.window_clamp);
 	getsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &res.window_clamp, &len);
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &res.rcvbuf, &len);

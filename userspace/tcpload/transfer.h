@@ -1,43 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* mssab-load: what its two ends, processes of one program, have in common. */
-#ifndef MSSAB_LOAD_H
-#define MSSAB_LOAD_H
+/*
+ * One transfer measured at its receiver, for the commands bulk and request:
+ * the engine (transfer.c) with its two ends, which are two processes.
+ */
+#ifndef TRANSFER_H
+#define TRANSFER_H
 
+#include "tcpload.h"
+
+#include <limits.h>
 #include <linux/tcp.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/socket.h>
 
-#define NSEC_PER_SEC 1000000000ULL
-#define EXIT_USAGE 2
 #define MAX_TIMED (1 << 20)	/* requests; later ones are not timed */
 #define BUF_SIZE (1 << 24)	/* the largest write */
+#define OPEN_WRITE 16384	/* bytes per write before the window is set */
 
-struct options {
-	const char *from, *to;	/* namespaces; NULL: the current one */
-	const char *address;	/* of the receiver, IPv4 or IPv6 */
-	const char *cc;
-	uint64_t warmup_ns, measure_ns;
-	long writes;		/* then end; 0: measure by time */
-	int port;
-	int write_size;
-	int rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
-	int window;		/* bytes the receiver shall offer; 0: leave */
-	int open;		/* bytes before the window is set */
-	uint64_t align_ns, phase_ns;	/* when to connect; 0: at once */
-	int request;		/* bytes of request and answer; 0: bulk */
-	int sender_cpu, receiver_cpu;	/* where to run; -1: anywhere */
-	bool nodelay;
-	bool zerocopy;
-};
-
-extern struct options opt;
-
-/* What the two ends tell each other; they are processes of one program. */
+/* What the two ends tell each other. */
 struct shared {
-	atomic_ullong sent;	/* bytes the sender wrote while it sinks */
-	atomic_uint window;	/* what the receiver offers, bytes; 0: unset */
+	atomic_ullong sent;	/* bytes the sender wrote in sink_window() */
+	atomic_uint window;	/* what the receiver advertises; 0: not set yet */
 	atomic_bool bulk;	/* the window is set, all data is bulk now */
 	struct tcp_info info;	/* the sender's last state */
 	atomic_bool measuring;	/* the warm-up is over */
@@ -46,22 +28,69 @@ struct shared {
 	uint32_t took_ns[MAX_TIMED];	/* each, from write to last byte */
 };
 
+struct transfer {
+	const char *from, *to;	/* namespaces */
+	const char *address;	/* of the receiver */
+	const char *cc;
+	long port, warmup_ns, measure_ns;
+	long write_size, writes;	/* writes 0: measure by time */
+	long rcvbuf;		/* SO_RCVBUF after accept; 0: leave */
+	long window;		/* bytes the receiver must advertise; 0: leave */
+	long open;		/* bytes before the window is set */
+	long align_ns, phase_ns;	/* when to connect; 0: at once */
+	long sender_cpu, receiver_cpu;	/* where to run; -1: anywhere */
+	bool nodelay, zerocopy;
+};
+
+/* What a command does with the connection. */
+struct transfer_load {
+	/* Send until the receiver ends the transfer. */
+	void (*send)(int fd, struct shared *shared, char *buf);
+	/* @n more bytes arrived at the receiver; NULL: nothing to do. */
+	void (*arrived)(int fd, ssize_t n);
+};
+
 struct result {
-	uint64_t bytes, ns;
+	unsigned long long bytes, ns;
 	double bytes_per_s;
 	struct tcp_info info;
 	int window_clamp, rcvbuf;
 	int peer_port;
 };
 
-/* CLOCK_MONOTONIC, ns. */
-uint64_t now(void);
-socklen_t address_of(struct sockaddr_storage *ss);
+extern struct transfer transfer;
 
-/* The sender, to the end of the transfer: as opt says, to what listens there. */
-void send_until_reset(struct shared *shared);
+#define TRANSFER_OPTIONS \
+	{ "from", "NS", "network namespace of the sender (current)", .word = &transfer.from }, \
+	{ "to", "NS", "network namespace of the receiver (current)", .word = &transfer.to }, \
+	{ "address", "ADDR", "of the receiver, IPv4 or IPv6 (127.0.0.1)", .word = &transfer.address }, \
+	{ "port", "N", "TCP port", NUMBER(transfer.port, 1, 65535) }, \
+	{ "warmup-ms", "N", "not counted", TIME(transfer.warmup_ns, 0, 3600000, NSEC_PER_MSEC) }, \
+	{ "measure-ms", "N", "counted", TIME(transfer.measure_ns, 1, 3600000, NSEC_PER_MSEC) }, \
+	{ "rcvbuf", "N", "SO_RCVBUF set after accept", NUMBER(transfer.rcvbuf, 1, INT_MAX) }, \
+	{ "window", "N", "bytes the receiver advertises (SO_RCVBUFFORCE and " \
+	  "TCP_WINDOW_CLAMP, set after accept)", NUMBER(transfer.window, 4, INT_MAX) }, \
+	{ "open", "N", "bytes to send before the window is set, rounded down to a " \
+	  "multiple of 16384", NUMBER(transfer.open, 0, 1 << 30) }, \
+	{ "align-ms", "N", "connect when the clock is a multiple of N ms", \
+	  TIME(transfer.align_ns, 0, 10000, NSEC_PER_MSEC) }, \
+	{ "phase-us", "N", "and so much later", \
+	  TIME(transfer.phase_ns, 0, 10000000, NSEC_PER_USEC) }, \
+	{ "cc", "NAME", "congestion control of the sender", .word = &transfer.cc }, \
+	{ "nodelay", NULL, "TCP_NODELAY at the sender", .flag = &transfer.nodelay }, \
+	{ "sender-cpu", "N", "CPU of the sender (any)", NUMBER(transfer.sender_cpu, 0, 1023) }, \
+	{ "receiver-cpu", "N", "CPU of the receiver (any)", NUMBER(transfer.receiver_cpu, 0, 1023) }
+
+/* Run both ends of a struct transfer_load, print the result. */
+int transfer_run(const void *load);
+
+/* The sender, to the end of the transfer. */
+void sender_run(const struct transfer *t, const struct transfer_load *load,
+		struct shared *shared);
 
 /* The receiver: one connection of @listener. */
-struct result receive(int listener, struct shared *shared);
+struct result receiver_run(const struct transfer *t,
+			   const struct transfer_load *load, int listener,
+			   struct shared *shared);
 
-#endif
+#endif /* TRANSFER_H */
