@@ -42,34 +42,22 @@ kmod:				## build mssfrac.ko for KERNEL= (6.1)
 pathprof: tools			## build the profiler
 	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(TOP)/build
 
-mssab: tools build/bin/mssab-load ## build the A/B runner
+mssab: tools tcpload		## build the A/B runner
 	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
 
 msstune: tools			## put the tuner beside them
 	@mkdir -p build/bin
 	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
 
-build/bin/mssab-load: $(wildcard userspace/mssab/load/*.[ch])
+tcpload: build/bin/tcpload	## build the traffic generator
+
+build/bin/tcpload: $(wildcard userspace/tcpload/*.[ch]) VERSION
 	@mkdir -p $(@D)
-	@$(COMPILE) -o $@ $(filter %.c,$^)
+	@$(COMPILE) -DVERSION='"$(shell cat VERSION)"' -o $@ $(filter %.c,$^)
 
-build/bin/overhead-load: tests/bench/overhead/load.c
-	@mkdir -p $(@D)
-	@$(COMPILE) -D_GNU_SOURCE -o $@ $<
+workloads: pathprof tcpload	## build what recording workloads needs
 
-workloads: pathprof build/bin/workload-load ## build what bisecting records
-
-build/bin/workload-load: experiments/workloads/load.c
-	@mkdir -p $(@D)
-	@$(COMPILE) -o $@ $<
-
-pattern: build/tests/pattern-load ## build the load of the stress tests
-
-build/tests/pattern-load: $(wildcard tests/pattern-load/*.[ch])
-	@mkdir -p $(@D)
-	@$(COMPILE) -o $@ $(filter %.c,$^)
-
-stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/overhead-load) ## build what pathprof's times are held against
+stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/tcpload) ## build what pathprof's times are held against
 
 build/tests/stopwatch: tests/stopwatch/stopwatch.c
 	@mkdir -p $(@D)
@@ -146,40 +134,38 @@ experiment:			## run the experiment FILE= in a guest, to a verdict
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
 	@scripts/experiment $(KERNEL) $(FILE)
 
+# Each benchmark is a folder of tests/bench.  NEEDS: further words for
+# scripts/setup; BUILD: targets that it runs; ARGS: arguments of its script.
+BENCHES := $(patsubst tests/bench/%/run,bench-%,$(wildcard tests/bench/*/run))
+bench-%: NEEDS =
+bench-%: BUILD = kmod mssab
+bench-%: ARGS = $(KERNEL)
+bench-window: NEEDS = plot
+bench-payload: NEEDS = plot
+bench-overhead: NEEDS = check
+bench-overhead: BUILD = pathprof tcpload
+bench-programs: NEEDS = programs
+bench-programs: BUILD = kmod
+bench-datagrams: NEEDS = ab
+bench-ladder: NEEDS = plot
+bench-ladder: BUILD = workloads
+bench-ladder: ARGS = all
+
 bench-window:			## measure the window grid, report it (resumes)
-	@scripts/setup build guest $(KERNEL) plot
-	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
-	@scripts/bench-window $(KERNEL)
-
 bench-window-iperf3:		## measure a few windows with iperf3
-	@scripts/setup build guest $(KERNEL)
-	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
-	@scripts/bench $(KERNEL) experiments/windows.toml
-
 bench-cost:			## count the instructions the module adds
-	@scripts/setup build guest $(KERNEL)
-	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
-	@scripts/bench-cost $(KERNEL)
-
-bench-overhead: build/bin/overhead-load ## count what tracing adds per packet
-	@scripts/setup build guest $(KERNEL) check
-	@$(MAKE) $(QUIET) -j$(JOBS) pathprof
-	@scripts/bench-overhead $(KERNEL)
-
+bench-overhead:			## count what tracing adds per packet
 bench-programs:			## run real programs with small buffers
-	@scripts/setup build guest $(KERNEL) programs
-	@$(MAKE) $(QUIET) kmod
-	@scripts/bench-programs $(KERNEL)
-
 bench-payload:			## sweep the size of one write, and plot it
-	@scripts/setup build guest $(KERNEL) plot
-	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
-	@scripts/bench-payload $(KERNEL)
+bench-datagrams:		## rates of datagrams, losses of captures
+bench-ladder:			## record the workloads on each packaged kernel
 
-ladder:				## record the workloads on each packaged kernel
-	@scripts/setup build guest $(KERNEL) plot
-	@$(MAKE) $(QUIET) workloads
-	@scripts/ladder
+$(BENCHES): bench-%:
+	@scripts/setup build guest $(KERNEL) $(NEEDS)
+	@$(MAKE) $(QUIET) -j$(JOBS) $(BUILD)
+	@tests/bench/$*/run $(ARGS)
+
+ladder: bench-ladder		## the same
 
 dist:				## the release archive of HEAD, in build/dist
 	@scripts/dist
@@ -216,9 +202,8 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab msstune workloads pattern stopwatch \
+.PHONY: all module kmod pathprof mssab msstune tcpload workloads stopwatch \
 	fuzz docs tools demo check check-bare check-all check-debug check-fault-injection check-packetdrill \
 	check-unit \
-	shell experiment bench-window bench-window-iperf3 bench-cost \
-	bench-overhead bench-programs bench-payload ladder load unload dkms \
+	shell experiment $(BENCHES) ladder load unload dkms \
 	undkms install uninstall dist deb check-deb clean help

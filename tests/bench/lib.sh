@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 bench=$(basename "$(dirname "$(realpath "$0")")")
+kernel=
 results=$PWD/build/results
 
 die() {
@@ -39,7 +40,7 @@ need() {
 	local file
 	for file; do
 		[ -e "$file" ] ||
-			die "$file is not built; run make bench-$bench KERNEL=$kernel" 3
+			die "$file is not built; run make bench-$bench${kernel:+ KERNEL=$kernel}" 3
 	done
 }
 

@@ -42,7 +42,7 @@ flows() {
 		start=$((RANDOM % 500))
 		(
 			sleep "0.$(printf %03d $start)" # the seed's start
-			exec mssab-load --from a --to b --address 10.8.2.1 \
+			exec tcpload bulk --from a --to b --address 10.8.2.1 \
 				--port $((6000 + i)) --cc "$cc" \
 				--warmup-ms $((warmup - start)) \
 				--measure-ms "$measure"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A fixed twentieth of the window grid (experiments/grid.toml): fractional
+# A fixed twentieth of the window grid (tests/bench/window/window.toml): fractional
 # segments fill the window and never lose.  Cells where the processor or the
 # congestion window is the limit are not among them; `make bench-window` measures
 # all.
@@ -54,7 +54,7 @@ plan "$(wc -l <<<"$cells")"
 
 insmod "$MODULE" || exit
 defer "rmmod mssfrac"
-mssab run "$TOP/experiments/grid.toml" --only "^(${cells//$'\n'/|})\$" \
+mssab run "$TOP/tests/bench/window/window.toml" --only "^(${cells//$'\n'/|})\$" \
 	--json "$TMP/results.json" >"$TMP/table" 2>"$TMP/err"
 sed 's/^/# /' "$TMP/table" "$TMP/err"
 

@@ -16,7 +16,7 @@ ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
 tc -n a qdisc add dev va root netem delay 10ms limit 1000
 fraction() {
 	set_in a tx_frac "$1" && set_in b rx_frac "$1" &&
-		mssab-load --from a --to b --address 10.9.0.2 --port "$2" \
+		tcpload bulk --from a --to b --address 10.9.0.2 --port "$2" \
 			--warmup-ms 2000 --measure-ms 2000
 }
 
@@ -38,7 +38,7 @@ cat >"$TMP/cells.toml" <<-END
 	stock = {}
 	treated = { rx_frac = 64, tx_frac = 64 }
 	[[cells]]
-	load = "mssab-load"
+	load = "tcpload"
 	mtu = 12000
 	rtt_ms = 7
 	window_segments = 3.85
@@ -47,7 +47,7 @@ cat >"$TMP/cells.toml" <<-END
 	warmup_rounds = 160
 	measure_rounds = 60
 	[[cells]]
-	load = "mssab-load"
+	load = "tcpload"
 	mtu = 12000
 	rtt_ms = 2
 	window_segments = 10.34
@@ -66,7 +66,7 @@ case $(uname -r) in
 	cat >>"$TMP/cells.toml" <<-END
 		[[cells]]
 		link = "loopback"
-		load = "mssab-load"
+		load = "tcpload"
 		mtu = 65536
 		rtt_ms = 60
 		window_segments = [8.4, 9.42, 9.95, 11.33, 12.4]

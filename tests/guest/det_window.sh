@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The gain, in the deterministic guest: fractional windows against stock, with
 # iperf3 and with a receive buffer set small after accept.  Figures of
-# experiments/windows.toml; bounds from the kernel's own row below.
+# tests/bench/window-iperf3/window-iperf3.toml; bounds from the kernel's own row below.
 . "$(dirname "$0")/../lib.sh"
 
 # cell (as mssab names it); smallest ratio treated/stock; share of the largest window
@@ -33,7 +33,7 @@ defer "rmmod mssfrac"
 
 # One run of mssab for all cells: an alternation of their names.
 names=$(cut -d';' -f1 <<<"$cells" | paste -sd '|')
-mssab run "$TOP/experiments/windows.toml" --only "^($names)\$" \
+mssab run "$TOP/tests/bench/window-iperf3/window-iperf3.toml" --only "^($names)\$" \
 	--json "$TMP/results.json" >"$TMP/table"
 sed 's/^/# /' "$TMP/table"
 
@@ -88,7 +88,7 @@ absent() {
 	tc -n a qdisc add dev va root netem delay 5ms
 	ip netns exec a ethtool -K va tso off gso off
 	transfer() {
-		mssab-load --from a --to b --address 10.9.0.2 \
+		tcpload bulk --from a --to b --address 10.9.0.2 \
 			--warmup-ms 500 --measure-ms 2000 |
 			sed 's/.*"bytes_per_s": \([0-9]*\).*/\1/'
 	}

@@ -14,7 +14,7 @@ case $(uname -r) in
 esac
 
 # name; port; address; receiver and sender, as wire.py has them; window
-# scaling; rx_frac; tx_frac; ab_percent; option of mssab-load
+# scaling; rx_frac; tx_frac; ab_percent; option of tcpload bulk
 cells="receiver;5301;10.9.0.2;4;stock;0;4;0;100;
 receiver, IPv6;5302;fd09::2;4;stock;0;4;0;100;
 sender;5303;10.9.0.2;scaled;64;1;0;64;100;
@@ -53,7 +53,7 @@ while IFS=';' read -r _ port address _ _ scaling rx tx percent load; do
 	set_in a mssfrac.ab_percent "$percent"
 	set_in b mssfrac.ab_percent "$percent"
 	# shellcheck disable=SC2086 # an option and its value
-	mssab-load --from a --to b --address "$address" --port "$port" \
+	tcpload bulk --from a --to b --address "$address" --port "$port" \
 		--warmup-ms 900 --measure-ms 600 $load >/dev/null </dev/null
 done <<<"$cells"
 kill -INT $capture

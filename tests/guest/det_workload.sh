@@ -7,8 +7,8 @@ plan 4
 
 PP=$TOP/build/bin/pathprof
 record() {
-	/usr/bin/python3 -B "$TOP/experiments/workloads/record.py" \
-		"$TOP/build/bin/workload-load" "$PP" "$TMP" "$@"
+	/usr/bin/python3 -B "$TOP/tests/bench/ladder/measure.py" \
+		"$TOP/build/bin/tcpload" "$PP" "$TMP" "$@"
 }
 # of FILE EXPRESSION: what Python makes of the profile p
 of() {

@@ -19,7 +19,7 @@ shown() { ip netns exec a ss -Htin state established "dport = $1"; }
 shows() { shown "$1" | grep -q -w "$2"; }
 # The transfer lasts as long as the test needs it: a busy host may take long.
 start() {
-	mssab-load --from a --to b --address 10.9.0.2 --port "$1" \
+	tcpload bulk --from a --to b --address 10.9.0.2 --port "$1" \
 		--warmup-ms 0 --measure-ms 600000 "${@:2}" &
 	sender=$!
 }

@@ -16,7 +16,7 @@ counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }
 set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }
 get_in() { ip netns exec "$1" sysctl -n "net.mssfrac.$2"; }
 # transfer ARGUMENT...: from namespace a to b, or as told
-transfer() { mssab-load --from a --to b --address 10.9.0.2 "$@"; }
+transfer() { tcpload bulk --from a --to b --address 10.9.0.2 "$@"; }
 goodput() { sed 's/.*bytes_per_s": \([0-9]*\).*/\1/'; }
 
 pair a b 9000

@@ -43,10 +43,10 @@ done
 # start_load OPTION...: 32 flows from a to b and 32 from b to a
 loads=()
 start_load() {
-	pattern-load --from a --to b --address 10.9.0.2 --address fd09::2 \
+	tcpload pattern --from a --to b --address 10.9.0.2 --address fd09::2 \
 		--flows 32 --seed 1 --grace 5 "$@" >"$TMP/load.a" 2>&1 &
 	loads=($!)
-	pattern-load --from b --to a --address 10.9.0.1 --address fd09::1 \
+	tcpload pattern --from b --to a --address 10.9.0.1 --address fd09::1 \
 		--flows 32 --seed 2 --grace 5 "$@" >"$TMP/load.b" 2>&1 &
 	loads+=($!)
 	defer "kill ${loads[*]}"
@@ -125,7 +125,7 @@ namespaces() {
 	until [ -e "$TMP/stop" ]; do
 		ip netns add passing || return 1
 		ip -n passing link set lo up
-		ip netns exec passing pattern-load --flows 4 &
+		ip netns exec passing tcpload pattern --flows 4 &
 		pid=$!
 		sleep 0.3 # let connections open
 		kill -KILL $pid

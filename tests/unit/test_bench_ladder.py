@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from kept_profile import Kept  # noqa: E402
 
 TOP = Path(__file__).resolve().parents[2]
-LADDER = TOP / "experiments/workloads/ladder.py"
+LADDER = TOP / "tests/bench/ladder/table.py"
 
 
 def profile(factor=1, load=1000):

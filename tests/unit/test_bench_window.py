@@ -14,7 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 def load():
     loader = importlib.machinery.SourceFileLoader(
-        "grid_report", str(TOP / "scripts/grid-report"))
+        "grid_report", str(TOP / "tests/bench/window/table.py"))
     spec = importlib.util.spec_from_loader("grid_report", loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules["grid_report"] = module  # dataclasses look themselves up
@@ -196,7 +196,7 @@ def test_parts_of_one_grid(tmp_path):
     for bad in (one, results(tmp_path / "4", [], arms={"a": {}}),
                 results(tmp_path / "5", [], format="other"),
                 tmp_path / "none"):
-        with pytest.raises(SystemExit, match="grid-report: .*: "):
+        with pytest.raises(SystemExit, match="bench-window: .*: "):
             REPORT.load([one, bad])
 
 

@@ -9,9 +9,9 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tree=$tmp/tree
-mkdir -p "$tree/scripts" "$tree/build/bin" "$tree/experiments" "$tmp/linux"
+mkdir -p "$tree/scripts" "$tree/build/bin" "$tree/tests/bench" "$tmp/linux"
 cp "$top/scripts/bisect-step" "$tree/scripts/"
-cp -r "$top/experiments/workloads" "$tree/experiments/"
+cp -r "$top/tests/bench/ladder" "$tree/tests/bench/"
 ln -s "${PATHPROF:-$top/build/bin/pathprof}" "$tree/build/bin/pathprof"
 
 # Each recording takes a line of the file script: its exit status, or how much

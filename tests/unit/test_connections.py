@@ -17,7 +17,7 @@ TEXT = '''[design]
 assign = "connection"
 connections = 20
 [cell]
-load = "mssab-load"
+load = "tcpload"
 [arms]
 stock = {}
 treated = { tx_frac = 64 }
@@ -124,7 +124,7 @@ def test_what_the_untreated_do_must_be_known_well_enough():
     ("tx_frac = 64", "mtu = 1500", "cannot differ between connections"),
     ("tx_frac = 64", "ab_percent = 5", "cannot differ between connections"),
     ("connections = 20", 'guardrails = ["cpu"]', "the only metric"),
-    ('"mssab-load"', '"iperf3"', "needs a .cell."),
+    ('"tcpload"', '"iperf3"', "needs a .cell."),
     ("connections = 20", "connections = 3", "outside 4"),
     ("connections = 20", "allocations = [50]", "must rise"),
     ("connections = 20", "allocations = [90, 10]", "must rise"),

@@ -196,11 +196,10 @@ check_msstune() {
 		"$(section OPTIONS <"$(doc msstune.1.rst)" | grep ^- | long_options)"
 }
 
-check_mssab_load() {
-	same "$(sed -n 's/^"  \(--[a-z-]*\).*/\1/p' \
-		"$tree/userspace/mssab/load/main.c" | long_options)" \
-		"$(section MSSAB-LOAD <"$(doc mssab.1.rst)" | rows | cut -c 1-16 |
-			long_options)"
+check_tcpload() {
+	same "$(cat "$tree"/userspace/tcpload/*.[ch] |
+		sed -n 's/^\t{ "\([a-z-]*\)", .*/--\1/p' | sort -u)" \
+		"$(grep '^--[a-z]' "$(doc tcpload.1.rst)" | cut -c 1-16 | long_options)"
 }
 
 # Each page is valid, and the index names it.
@@ -286,7 +285,7 @@ experiment=userspace/mssab/mssab/experiment.py
 echo "KTAP version 1"
 echo "1..49"
 for check in settings counters whys fields constants arms cells \
-	choices design metrics guest mssab msstune mssab_load pages \
+	choices design metrics guest mssab msstune tcpload pages \
 	references arm; do
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
@@ -315,7 +314,7 @@ plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrup
 plant guest scripts/guest 's/"--seed"/"--chance"/'
 plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
-plant mssab_load userspace/mssab/load/main.c 's/^"  --nodelay/"  --no-delay/'
+plant tcpload userspace/tcpload/bulk.c 's/"zerocopy"/"no-copy"/'
 plant pages Documentation/index.rst '/^\.\. _guest:/d'
 plant pages Documentation/index.rst '/: results.grid.rst/d'
 plant references scripts/load '$a# see Documentation/nothing.rst'

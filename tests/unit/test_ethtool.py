@@ -112,7 +112,7 @@ def test_only_what_changed_is_put_back(monkeypatch):
 EXPERIMENT = """\
 [design]
 [cell]
-load = "mssab-load"
+load = "tcpload"
 [arms]
 a = {}
 b = { coalesce = { rx-usecs = 100, adaptive-rx = false } }
@@ -136,10 +136,10 @@ def test_an_arm_with_settings_of_a_device(tmp_path):
     ("rx-usecs = 100", '"rx usecs; id" = 1', "is not a name as ethtool"),
     ("{ rx-usecs = 100, adaptive-rx = false }", "3", "must be a table"),
     ("coalesce", "coalesced", "did you mean coalesce"),
-    ('"mssab-load"', '"mssab-load"\nlink = "loopback"', "loopback has none"),
+    ('"tcpload"', '"tcpload"\nlink = "loopback"', "loopback has none"),
     ("a = {}", "a = { sender_cpu = 2000 }", "outside -1..1023"),
-    ('"mssab-load"', '"iperf3"\nzerocopy = true', "zerocopy needs"),
-    ('"mssab-load"', '"mssab-load"\nzerocopy = true\nrequest = 1',
+    ('"tcpload"', '"iperf3"\nzerocopy = true', "zerocopy needs"),
+    ('"tcpload"', '"tcpload"\nzerocopy = true\nrequest = 1',
      "zerocopy is for bulk"),
 ])
 def test_refused(tmp_path, old, new, sentence):

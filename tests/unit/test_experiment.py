@@ -21,7 +21,7 @@ looks = [12, 20]
 guardrails = ["retransmits"]
 
 [cell]
-load = "mssab-load"
+load = "tcpload"
 rtt_ms = 10
 mtu = 9000
 
@@ -70,7 +70,7 @@ def test_good():
     ("rtt_ms = 10", "rtt_ms = -1", 11, "outside"),
     ("rtt_ms = 10", "rtt_ms = [1, 2]", 11, "has one cell"),
     ("mtu = 9000", "repeat = 3", 12, "how many pairs"),
-    ('"mssab-load"', '"magic"', 10, "not one of"),
+    ('"tcpload"', '"magic"', 10, "not one of"),
     ("rx_frac = 64", "rx_fraq = 64", 18, "unknown key rx_fraq"),
     ("rx_frac = 64", "rx_frac = 65", 18, "outside 0..64"),
     ("rx_frac = 64", "rx_frac = true", 18, "is not a whole number"),

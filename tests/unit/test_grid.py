@@ -16,7 +16,7 @@ ARMS = "[arms]\nstock = {}\ntreated = { tx_frac = 64 }\n[[cells]]\n"
 
 def load(tmp_path, cells):
     path = tmp_path / "e.toml"
-    path.write_text(ARMS + 'load = "mssab-load"\n' + cells)
+    path.write_text(ARMS + 'load = "tcpload"\n' + cells)
     return grid.load(path).cells
 
 

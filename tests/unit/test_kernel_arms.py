@@ -21,7 +21,7 @@ TEXT = '''run = "deterministic"
 aa_pairs = 0
 pairs = 8
 [cell]
-load = "mssab-load"
+load = "tcpload"
 [arms]
 old = { kernel = "6.1" }
 new = { kernel = "6.12" }

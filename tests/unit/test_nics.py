@@ -40,7 +40,7 @@ GUESTS = '''run = "fast"
 kernel = "6.1"
 [design]
 [cell]
-load = "mssab-load"
+load = "tcpload"
 [arms]
 a = {}
 b = { kernel = "6.12" }
@@ -75,9 +75,9 @@ def test_good():
     ('"eth2"', '"eth2"\nsender_address = "192.0.2.7/24"', 3, "needs receiver_address"),
     ('"eth2"', '"eth2"\nserver_port = 5201', 3, "needs receiver_address"),
     ('"interfaces"', '"veth"', 3, "needs link = .interfaces."),
-    ('load = "nuttcp"', 'load = "mssab-load"\nwindow_segments = 2', 3,
+    ('load = "nuttcp"', 'load = "tcpload"\nwindow_segments = 2', 3,
      "give mtu"),
-    ('load = "nuttcp"', 'load = "mssab-load"\nipv6 = true', 3, "IPv4 only"),
+    ('load = "nuttcp"', 'load = "tcpload"\nipv6 = true', 3, "IPv4 only"),
     ("a = {}", 'a = { sender_interface = "eth3" }', 9, "unknown key"),
     ('["retransmits"]', '["latency_p99"]', 2, "nuttcp does not report latency"),
     ('["retransmits"]', '["utilisation"]', 2, "does not report utilisation"),
@@ -102,7 +102,7 @@ def test_refused(old, new, line, sentence):
     ('"192.0.2.7"', '"198.51.100.7"', 2, "name the gateway"),
     ('"192.0.2.7"', '"198.51.100.7"\ngateway = "198.51.100.1"', 2,
      "198.51.100.1 is not in"),
-    ('load = "iperf3"', 'load = "mssab-load"', 2, "runs both ends itself"),
+    ('load = "iperf3"', 'load = "tcpload"', 2, "runs both ends itself"),
     ('load = "iperf3"', 'load = "iperf3"\ngro = false', 2, "set it there"),
     ('load = "iperf3"', 'load = "iperf3"\ncwnd_max = 4', 2, "cwnd_max"),
     ('load = "iperf3"', 'load = "iperf3"\nserver_port = 0', 4, "outside"),
@@ -125,7 +125,7 @@ def test_refused_remote(old, new, line, sentence):
     ('kernel = "6.12"', 'kernel = "6;12"', 8, "neither a series"),
     ('kernel = "6.12"', 'kernel = "--release"', 8, "neither a series"),
     ("[cell]", 'assign = "connection"\n[cell]', 4, "leave out run"),
-    ('load = "mssab-load"', 'load = "nuttcp"\nlink = "interfaces"\n'
+    ('load = "tcpload"', 'load = "nuttcp"\nlink = "interfaces"\n'
      'sender_interface = "a"\nreceiver_interface = "b"', 1, "belong to this host"),
     ("[cell]\n", '[program]\nargv = ["x"]\n[cell]\n', 4, "leave out run"),
 ])

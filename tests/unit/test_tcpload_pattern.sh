@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# pattern-load finds what it is there to find: over this machine's loopback it
-# is content with correct traffic, and objects to each fault planted in it.
+# tcpload pattern over this machine's loopback: accepts correct traffic, and
+# detects each fault that it injects.
 # shellcheck disable=SC2317 # cases are called by name
 set -u
-load=$(cd "$(dirname "$0")/../.." && pwd)/build/tests/pattern-load
+load=$(cd "$(dirname "$0")/../.." && pwd)/build/bin/tcpload
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 n=0
@@ -26,7 +26,7 @@ verdict() {
 
 # run OPTION...: a port no other run of these tests has
 run() {
-	timeout 120 "$load" --port $((20000 + $$ % 10000)) --flows 16 "$@" \
+	timeout 120 "$load" pattern --port $((20000 + $$ % 10000)) --flows 16 "$@" \
 		>"$tmp/log" 2>&1
 	local status=$?
 	cat "$tmp/log"
@@ -35,12 +35,12 @@ run() {
 
 # fault WORD SAID: it ends with status 1, and says so
 fault() {
-	run --seconds 60 --plant "$1"
+	run --seconds 60 --inject "$1"
 	[ $? -eq 1 ] && grep "$2" "$tmp/log"
 }
 
 wrong_option() {
-	"$load" --flows 0
+	"$load" pattern --flows 0
 	[ $? -eq 2 ]
 }
 
@@ -53,7 +53,7 @@ echo "KTAP version 1"
 echo "1..6"
 verdict "correct bytes over IPv4 and IPv6 pass" correct
 verdict "SIGTERM finishes what is under way" timeout --preserve-status \
-	-s TERM 1 "$load" --port $((20000 + $$ % 10000)) --flows 16
+	-s TERM 1 "$load" pattern --port $((20000 + $$ % 10000)) --flows 16
 verdict "a changed byte is found" fault corrupt 'is 0x.*, not 0x'
 verdict "a lost byte is found" fault lose 'belong 1 bytes later'
 verdict "a stuck flow is found" fault stall 'stuck for 5'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # Starts mssab from the source tree or an installed copy: the package lies
-# beside this script or in ../share/mssab, mssab-load beside the name it was
+# beside this script or in ../share/mssab, tcpload beside the name it was
 # called by.
 here=$(dirname "$(readlink -f "$0")")
 for lib in "$here" "$here/../share/mssab"; do

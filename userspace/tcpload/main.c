@@ -3,6 +3,7 @@
  * tcpload: traffic for measurements and tests, one command per kind of
  * traffic.  It sets nothing but options of its own sockets.
  */
+#define _GNU_SOURCE
 #include "tcpload.h"
 
 #include <err.h>
@@ -32,7 +33,6 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
-	static char name[64];
 	size_t i;
 
 	if (argc < 2) {
@@ -43,11 +43,15 @@ int main(int argc, char **argv)
 		usage(stdout);
 		return finish_output();
 	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("tcpload " VERSION);
+		return finish_output();
+	}
 	for (i = 0; i < COUNT; i++) {
 		if (strcmp(argv[1], commands[i]->name))
 			continue;
-		snprintf(name, sizeof(name), "tcpload %s", argv[1]);
-		argv[1] = name;	/* for messages */
+		if (asprintf(&argv[1], "tcpload %s", argv[1]) < 0) /* for messages */
+			err(1, "no memory");
 		options_parse(commands[i], argc - 1, argv + 1);
 		return commands[i]->run(commands[i]->load);
 	}

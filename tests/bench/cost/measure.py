@@ -5,7 +5,7 @@ without the module, with it idle, with it treating, and after rmmod.
 
 One guest nanosecond is one instruction and nothing delays the packets, so the
 time of a transfer the CPU limits is the work of both ends.  Prints one JSON
-document; scripts/bench-cost boots the guest and makes the table.
+document; run beside this boots the guest and makes the table.
 
 usage: measure.py MODULE.ko SEED REPEAT WRITE [WORKLOAD-REGEX]
 """
@@ -84,7 +84,7 @@ class Bed:
     def transfer(self, port, write, share=1):
         sent = self.counter("OutSegs")
         result = json.loads(run(
-            "mssab-load", "--from", self.ends[0], "--to", self.ends[-1],
+            "tcpload", "bulk", "--from", self.ends[0], "--to", self.ends[-1],
             "--address", self.address, "--port", str(port),
             "--write", str(write), "--writes", str(self.size // share // write),
             preexec_fn=first_come))

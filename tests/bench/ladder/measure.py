@@ -99,16 +99,20 @@ class Bed:
         time.sleep(TEARDOWN)
 
 
+def arguments(load, seed):
+    """tcpload for one run, from namespace a to b."""
+    return ["tcpload", *load.split(), "--to", "b", "--address", "10.9.0.2",
+            "--device", "veth0", "--seed", seed]
+
+
 def record(workload, pathprof, output, seed):
     """One round: the unprofiled run, then the profiled one, one file."""
-    command = ["ip", "netns", "exec", "a", "workload-load",
-               *workload.load.split()]
-    env = {**os.environ, "WORKLOAD_SEED": str(seed)}
-    load = json.loads(run(*command, env=env))
+    command = ["ip", "netns", "exec", "a", *arguments(workload.load, seed)]
+    load = json.loads(run(*command))
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile"
         run(pathprof, "record", "--sample", 1, *workload.record.split(),
-            "-o", profile, "--", *command, env=env)
+            "-o", profile, "--", *command)
         content = json.loads(profile.read_text())
     content["load"] = load
     output.write_text(json.dumps(content) + "\n")
@@ -119,13 +123,12 @@ def main():
     load, pathprof, folder, first, rounds, *names = sys.argv[1:]
     # Reading a program over 9p costs more than running it.
     programs = Path(tempfile.mkdtemp())
-    shutil.copy(load, programs / "workload-load")
+    shutil.copy(load, programs / "tcpload")
     shutil.copy(pathprof, programs / "pathprof")
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
     for name in names:
         with Bed(WORKLOADS[name]) as _, all_first_come():
-            run("ip", "netns", "exec", "a", "workload-load",
-                *WORKLOADS[name].warm_up.split())
+            run("ip", "netns", "exec", "a", *arguments(WORKLOADS[name].warm_up, 0))
             for seed in range(int(first), int(first) + int(rounds)):
                 done = record(WORKLOADS[name], "pathprof",
                               Path(folder) / f"{name}-{seed}.json", seed)

@@ -11,7 +11,7 @@ NO_OFFLOADS = "tso off gso off gro off"
 class Workload:
     """One load between two namespaces joined by veth."""
     about: str
-    load: str           # arguments of workload-load
+    load: str           # arguments of tcpload
     mtu: int = 1500
     features: str = SEGMENT_BY_SOFTWARE  # ethtool -K, both ends
     delay_us: int = 0   # netem, each way
@@ -35,23 +35,23 @@ class Workload:
 WORKLOADS = {
     "bulk": Workload(
         "one stream, 64 KB at a time, software GSO and GRO, MTU 1500",
-        "stream --count 400 --size 65536 --burst 1"),
+        "bursts --count 400 --size 65536 --burst 1"),
     "ping-pong": Workload(
         "one byte there, one byte back, two processes",
-        "pingpong --count 4000"),
+        "ping-pong --count 4000"),
     "churn": Workload(
         "connect, 512 bytes each way, close",
         "churn --count 500 --size 512"),
     "flows": Workload(
         "64 streams in turn, 4 KB writes",
-        "stream --flows 64 --count 3200 --size 4096 --burst 64"),
+        "bursts --flows 64 --count 3200 --size 4096 --burst 64"),
     "loss": Workload(
         "one stream, 2 ms RTT, each 97th packet dropped: SACK recovery",
-        "stream --count 500 --size 65536",
+        "bursts --count 500 --size 65536",
         features=NO_OFFLOADS, delay_us=1000, drop_each=97),
     "jumbo": Workload(
         "one stream, MTU 9000, 1 ms RTT, a window of a few segments",
-        "stream --count 800 --size 65536 --rcvbuf 53000",
+        "bursts --count 800 --size 65536 --rcvbuf 53000",
         mtu=9000, features=NO_OFFLOADS, delay_us=500),
     "udp": Workload(
         "datagrams of 1400 bytes in bursts of 1 to 8192",
@@ -59,7 +59,7 @@ WORKLOADS = {
         record="--udp"),
     "zerocopy": Workload(
         "one stream with MSG_ZEROCOPY, 64 KB at a time, MTU 9000",
-        "stream --count 800 --size 65536 --zerocopy --burst 1",
+        "bursts --count 800 --size 65536 --zerocopy --burst 1",
         mtu=9000),
 }
 

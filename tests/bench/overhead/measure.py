@@ -20,12 +20,13 @@ import sys
 import time
 from pathlib import Path
 
-#: Arguments of the load (see load.c), rounds of a short and of a long run.
-#: A long one holds many sampling windows.
+#: Options of tcpload rounds; size; rounds of a short and of a long run.  A long
+#: run holds many sampling windows.
 WORKLOADS = {
-    "ping-pong": (["pingpong", "127.0.0.1", "lo"], 1, 1000, 100000),
-    "veth 1500": (["write", "10.9.0.2", "veth0"], 65536, 16, 2560),
-    "64 KB writes": (["write", "127.0.0.1", "lo"], 65536, 128, 20480),
+    "ping-pong": (["--answers"], 1, 1000, 100000),
+    "veth 1500": (["--to", "b", "--address", "10.9.0.2", "--device", "veth0"],
+                  65536, 16, 2560),
+    "64 KB writes": ([], 65536, 128, 20480),
 }
 #: Functions, and what they call their packet.
 HOOKS = {"ip_output": "skb", "__dev_queue_xmit": "skb",
@@ -189,12 +190,12 @@ def lost_events(arm, log, out):
 
 
 def transfer(load, name, rounds):
-    argv, size, _, _ = WORKLOADS[name]
-    command = [load, *argv, str(rounds), str(size)]
+    options, size, _, _ = WORKLOADS[name]
+    command = [load, "rounds", "--count", str(rounds), "--size", str(size),
+               *options]
     if name.startswith("veth"):
-        command = ["ip", "netns", "exec", "a", *command, "/run/netns/b"]
-    elapsed, packets = map(int, run(*command).split())
-    return {"ns": elapsed, "packets": packets}
+        command = ["ip", "netns", "exec", "a", *command]
+    return json.loads(run(*command))
 
 
 def lay_out():

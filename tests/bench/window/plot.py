@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The heat map of scripts/grid-report: utilisation of every cell of the base
+"""The heat map of table.py beside it: utilisation of every cell of the base
 grid, stock beside treated, a panel for each RTT.  It draws what was judged
 elsewhere.
 """

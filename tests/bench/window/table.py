@@ -4,7 +4,7 @@
 out: a heat map, a table, and the counts at the end of a page.  It measures
 nothing; Documentation/results/grid.rst says what the words mean.
 
-usage: scripts/grid-report [-o DIR] RESULTS.json...
+usage: tests/bench/window/table.py [-o DIR] RESULTS.json...
 """
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).resolve().parent.parent / "Documentation/results"
+OUT = Path(__file__).resolve().parents[3] / "Documentation/results"
 #: From here on the page is ours.
-MARK = ".. The rest is written by scripts/grid-report.\n"
+MARK = ".. The remainder is written by tests/bench/window/table.py.\n"
 
 #: Utilisation to reach with windows of two segments and more, and below.
 TARGET, TARGET_BELOW_TWO = 0.95, 0.90
@@ -285,21 +285,21 @@ def load(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
         try:
             document = json.loads(path.read_text())
         except OSError as error:
-            sys.exit(f"grid-report: {path}: {error.strerror}; name a file "
+            sys.exit(f"bench-window: {path}: {error.strerror}; name a file "
                      "that mssab run --json wrote")
         except ValueError as error:
-            sys.exit(f"grid-report: {path}: not JSON: {error}")
+            sys.exit(f"bench-window: {path}: not JSON: {error}")
         if document.get("format") != "mssab-results" \
                 or document.get("version") != 1:
-            sys.exit(f"grid-report: {path}: not a results file of mssab run")
+            sys.exit(f"bench-window: {path}: not a results file of mssab run")
         kernel = document["kernel"]
         if arms.setdefault(kernel, document["arms"]) != document["arms"]:
-            sys.exit(f"grid-report: {path}: the arms are not those of the "
+            sys.exit(f"bench-window: {path}: the arms are not those of the "
                      "files before it")
         cells = kernels.setdefault(kernel, {})
         for cell in document["cells"]:
             if cell["cell"] in cells:
-                sys.exit(f"grid-report: {path}: cell {cell['cell']} is in an "
+                sys.exit(f"bench-window: {path}: cell {cell['cell']} is in an "
                          "earlier file too")
             cells[cell["cell"]] = cell
     return {kernel: list(cells.values()) for kernel, cells in kernels.items()
@@ -315,7 +315,7 @@ def write_page(page: Path, parts: list[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="scripts/grid-report",
+        prog="tests/bench/window/table.py",
         description="Judge a window grid; heat maps, tables and counts.")
     parser.add_argument("-o", "--output", type=Path, default=OUT,
                         metavar="DIR",
@@ -325,10 +325,10 @@ def main() -> int:
     args = parser.parse_args()
     kernels = load(args.results)
     if not kernels:
-        sys.exit("grid-report: the results hold no cell")
+        sys.exit("bench-window: the results hold no cell")
     # Only drawing needs what scripts/setup plot installs.
     sys.dont_write_bytecode = True
-    import grid_map
+    import plot
     args.output.mkdir(parents=True, exist_ok=True)
     parts = []
     for kernel, cells in sorted(kernels.items(), key=lambda item: [
@@ -337,7 +337,7 @@ def main() -> int:
         stem = args.output / f"grid-{series(kernel)}"
         Path(f"{stem}.txt").write_text(text_table(kernel, groups))
         if BASE in groups:
-            grid_map.draw(stem, kernel, groups[BASE])
+            plot.draw(stem, kernel, groups[BASE])
         parts.append(page_part(kernel, groups))
         print(f"{kernel}\n{counts(groups)}\n")
     write_page(args.output / "grid.rst", parts)

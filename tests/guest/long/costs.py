@@ -56,12 +56,12 @@ def stopwatch(name):
     load, *lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines]
     return ({stage: float(ns) for stage, _, ns in rows},
-            sum(int(count) for _, count, _ in rows), int(load.split()[0]))
+            sum(int(count) for _, count, _ in rows), json.loads(load)["ns"])
 
 
 def main():
     truth, count, load = stopwatch("watch0")
-    plain = int((FOLDER / "plain").read_text(encoding="utf-8").split()[0])
+    plain = json.loads((FOLDER / "plain").read_text(encoding="utf-8"))["ns"]
     own = (load - plain) / (2 * count)
     seen, raw = means("own0.json"), means("raw0.json")
     for stage, key in STAGES.items():

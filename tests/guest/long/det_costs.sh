@@ -8,10 +8,10 @@
 plan 21
 
 stage_pathprof || exit
-cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/overhead-load" \
+cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/tcpload" \
 	"$TMP/run" && cd "$TMP" || exit
 watch() { "$TMP/run/stopwatch" "$TMP/run/stopwatch.bpf.o" "$@"; }
-load=("$TMP/run/overhead-load" pingpong 127.0.0.1 lo 2000 1)
+load=("$TMP/run/tcpload" rounds --answers --count 2000)
 record=("$PP" record --sample 1 --port 5001 -o)
 
 "${load[@]}" >warm-up
@@ -29,7 +29,7 @@ for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 	at=$((at + 1))
 done
 # Some packets more: ticks fall where they will, and windows see a part of them.
-longer=("${load[@]:0:4}" 8000 1)
+longer=("${load[@]:0:3}" --count 8000)
 for name in long again; do
 	"${record[@]}" $name.json -- "${longer[@]}" >>log 2>&1
 	"$PP" export $name.json >$name-own.json

@@ -76,7 +76,7 @@ if needs NPtcp "NetPIPE"; then
 fi
 
 # A stage costs a microsecond here and more, and not a second.
-experiment mssab-load rx_cost "${link[@]}" "warmup_ms = 200" "measure_ms = 400"
+experiment tcpload rx_cost "${link[@]}" "warmup_ms = 200" "measure_ms = 400"
 check "pathprof: what a packet costs" block \
 	'100 < raw["profile"]["rx_ns_per_packet"] < 1e9' \
 	'100 < raw["profile"]["tx_ns_per_packet"] < 1e9' \
@@ -98,7 +98,7 @@ state() {
 	ip -o link show | grep -E 'eth-[ab]' |
 		sed 's/^[0-9]*: //; s/state.*//; s/NO-CARRIER,//'
 }
-experiment mssab-load retransmits 'link = "interfaces"' \
+experiment tcpload retransmits 'link = "interfaces"' \
 	'sender_interface = "eth-a"' 'receiver_interface = "eth-b"' \
 	"warmup_ms = 100" "measure_ms = 200"
 before=$(state)
@@ -114,7 +114,7 @@ killed() {
 	sed -i 's/measure_ms = .*/measure_ms = 200/' e.toml
 	block True && is "$(state)" "$before"
 }
-sent() { pgrep -x mssab-load >/dev/null; }
+sent() { pgrep -x tcpload >/dev/null; }
 check "a killed run: the next one brings them back" killed
 in_use() {
 	ip addr add 192.0.2.1/24 dev eth-b

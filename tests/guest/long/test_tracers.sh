@@ -56,7 +56,7 @@ attach() { attach_bpftrace && attach_perf && attach_trace_cmd; }
 check "bpftrace, perf and trace-cmd attach" attach
 echo "# after $SECONDS s"
 echo 1 >$tracing/events/mssfrac/enable
-mssab-load --from a --to b --address 10.9.0.2 --port 5410 --warmup-ms 0 \
+tcpload bulk --from a --to b --address 10.9.0.2 --port 5410 --warmup-ms 0 \
 	--measure-ms 300 >/dev/null
 echo 0 >$tracing/events/mssfrac/enable
 in_use() { ! rmmod mssfrac 2>/dev/null && grep -q ^mssfrac /proc/modules; }

@@ -26,7 +26,7 @@ LONGEST_WAIT_MS = 500.0
 LOOPBACK, VETH, INTERFACES = "loopback", "veth", "interfaces"
 #: Links with a network device at each end.
 WITH_DEVICE = (VETH, INTERFACES)
-OWN_LOAD = ("mssab-load",)
+OWN_LOAD = ("tcpload",)
 TCP, UDP = "TCP", "UDP"
 
 
@@ -56,7 +56,7 @@ class CellKey(Key):
     sysctls: Callable[[Any], dict[str, object]] | None = None
     offloads: tuple[str, ...] = ()  # of ethtool -K, at the end's device
     netem: str = ""                 # words for netem, for the data
-    option: str = ""                # of mssab-load
+    option: str = ""                # of tcpload
 
     def words(self, form: str, value: Any) -> list[str]:
         """A format filled in, split into words; none for the default."""
@@ -130,7 +130,7 @@ class Cell:
                       label_rank=3)
     request: int = _key(0, 1, 1 << 17, unit="bytes",
                         loads=(*OWN_LOAD, "netpipe"), label="request {}",
-                        option="--request {}")
+                        option="--size {}")
     nagle: bool = _key(True, protocol=TCP, label="nodelay",
                        option="--nodelay")
     zerocopy: bool = _key(False, loads=OWN_LOAD, label="zerocopy",
@@ -171,7 +171,7 @@ class Cell:
                      label="seed {}")
     load: str = _key("iperf3", choices=(
         "iperf3", "iperf3-udp", "nuttcp", "nuttcp-udp", "netpipe",
-        "mssab-load"), per_arm=False, label=_load_label, label_rank=1)
+        "tcpload"), per_arm=False, label=_load_label, label_rank=1)
     offered_mbit: float = _key(0.0, 0, 400000, unit="Mbit/s", protocol=UDP,
                                label="offered {:g} Mbit/s", label_rank=1)
     sender_interface: str = _nic_key("", label="{}")

@@ -262,7 +262,7 @@ def _check_connections(reader: _Reader, arms: list[Arm],
     if one is None or one.load not in cell.OWN_LOAD \
             or one.link != cell.VETH or one.ipv6:
         reader.wrong(("design", "assign"), 'assign = "connection" needs a '
-                     '[cell] with load = "mssab-load", a veth link and IPv4')
+                     '[cell] with load = "tcpload", a veth link and IPv4')
     if names != ["goodput"]:
         reader.wrong(("design", "guardrails"), "with arms per connection "
                      "goodput is the only metric")

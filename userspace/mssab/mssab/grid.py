@@ -80,7 +80,7 @@ def read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name a grid or experiment "
-                         "file, such as experiments/windows.toml") from error
+                         "file, such as experiments/demo.toml") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
 

@@ -34,10 +34,12 @@ def _output(argv: list[str]) -> str:
 
 
 def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
-    """mssab-load for one transfer of the cell."""
-    argv = [servers.tool("mssab-load", "run make mssab"),
+    """tcpload for one transfer of the cell."""
+    argv = [servers.tool("tcpload", "run make mssab"),
+            *(["request"] if cell.request else
+              ["bulk", "--write", str(cell.write)]),
             "--from", ends.sender, "--to", ends.receiver,
-            "--address", ends.address, "--port", str(port), "--write", str(cell.write),
+            "--address", ends.address, "--port", str(port),
             "--warmup-ms", str(round(cell.warmup)),
             "--measure-ms", str(round(cell.measure))]
     if cell.window:
@@ -52,7 +54,7 @@ def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
     return argv
 
 
-def _mssab_load(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
+def _tcpload(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
     port, = servers.free_ports(ends.receiver, 1, PORT + cell.seed)
     argv = _command(cell, ends, port)
     # A start phase of the seed's own, against timers that beat with it.
@@ -86,7 +88,7 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
                                      f"{err.read().strip()}")
                 said.append(json.loads(out.read()) | {"port": PORT + number})
         except subprocess.TimeoutExpired as error:
-            raise MssabError(f"mssab-load: no end after {LIMIT_S} s; is the "
+            raise MssabError(f"tcpload: no end after {LIMIT_S} s; is the "
                              "transfer stuck?") from error
         finally:
             for process in running:
@@ -98,8 +100,8 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
 def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     """Run the cell's load between two ends.  @aligned: to the kernel's clock,
     where the load can do it."""
-    if cell.load == "mssab-load":
-        return _mssab_load(cell, ends, aligned)
+    if cell.load == "tcpload":
+        return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)
 
 

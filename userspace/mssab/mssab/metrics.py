@@ -119,10 +119,10 @@ REPORTED = {
     "nuttcp": tuple(name for name in _TCP if name != "utilisation"),
     "nuttcp-udp": _UDP,
     "netpipe": ("goodput", "message", "retransmits", *_HOST),
-    "mssab-load": (*_TCP, "segments", "rtt", "requests", "latency_p50",
-                   "latency_p99"),
+    "tcpload": (*_TCP, "segments", "rtt", "requests", "latency_p50",
+                "latency_p99"),
 }
-#: What mssab-load tells of requests only.
+#: What tcpload reports of requests only.
 OF_REQUESTS = ("requests", "latency_p50", "latency_p99")
 
 

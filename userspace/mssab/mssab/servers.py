@@ -193,7 +193,7 @@ def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
 
 def _usage(cell: Cell, client: Process, other: Process | None,
            wall_s: float) -> Raw:
-    """CPU time of the load, as mssab-load tells it.  nuttcp's sender of UDP
+    """CPU time of the load, as tcpload reports it.  nuttcp's sender of UDP
     spins between datagrams: that says nothing."""
     out = {"wall_ns": wall_s * 1e9}
     if cell.load != "nuttcp-udp":

@@ -160,7 +160,7 @@ class Testbed:
         for end in between.namespaces:
             if end == between.receiver or cell.window_segments:
                 write_sysctls(end, _cell_sysctls(cell))
-        # These loads cannot choose it themselves; iperf3 and mssab-load can.
+        # These loads cannot choose it themselves; iperf3 and tcpload can.
         if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
             write_sysctls(between.sender, {
                 "net.ipv4.tcp_congestion_control": cell.congestion_control})

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments conclude from what they measured: the cost table's
-verdict, redis-benchmark's figure, and a transfer of a fixed number of writes."""
+"""What benchmarks conclude from their measurements: the cost table's verdict,
+and the time that redis-benchmark reports."""
 import importlib.util
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def load(name):
-    path = TOP / "experiments" / name
+    path = TOP / "tests/bench" / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -106,32 +105,3 @@ def test_redis_benchmark_figure(wanted, completed, latency):
             "          avg       min       p50       p95       p99       max\n"
             f"       {latency}    24.896    24.911\n")
     assert load("programs/measure.py").seconds_of(text) == wanted
-
-
-@pytest.fixture(scope="module")
-def transfer(tmp_path_factory):
-    """mssab-load with options, its result."""
-    tool = tmp_path_factory.mktemp("load") / "mssab-load"
-    subprocess.run(["cc", "-std=gnu11", "-O1", "-o", tool,
-                    *(TOP / "userspace/mssab/load").glob("*.c")], check=True)
-    return lambda *options: json.loads(subprocess.run(
-        [tool, *options], check=True, capture_output=True, timeout=60).stdout)
-
-
-def test_a_number_of_writes(transfer):
-    result = transfer("--port", "5877", "--write", "1001", "--writes", "777")
-    assert result["bytes"] == 1001 * 777
-    # Nagle's algorithm joins writes, and loopback segments hold 65483 bytes.
-    assert 777 * 1001 / 65483 <= result["segments"] <= 777
-    assert 0 < result["cpu_ns"]
-
-
-@pytest.mark.parametrize("options", [
-    [], ["--window", "35800", "--open", "65536"]])
-def test_requests(transfer, options):
-    result = transfer("--port", "5878", "--request", "1000", "--warmup-ms", "0",
-                      "--measure-ms", "20", *options)
-    assert result["bytes"] % 1000 == 0 and result["bytes"] > 0
-    # A steady trickle: the slope through all reads is bytes / ns, nearly.
-    mean = result["bytes"] / result["ns"] * 1e9
-    assert 0.5 < result["bytes_per_s"] / mean < 2

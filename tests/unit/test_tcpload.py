@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each command of tcpload over this machine's loopback, and its options."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TCPLOAD = Path(__file__).resolve().parents[2] / "build/bin/tcpload"
+#: A run of these tests has ports of its own.
+SEED = str(os.getpid() % 1000)
+PORT = str(20000 + os.getpid() % 10000)
+TRANSFER = ["bulk", "request"]
+COUNTED = ["bursts", "ping-pong", "churn", "datagrams", "rounds"]
+
+
+def run(*arguments):
+    return subprocess.run([TCPLOAD, *arguments], capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+def result(*arguments):
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_number_of_writes():
+    got = result("bulk", "--port", PORT, "--write", "1001", "--writes", "777")
+    assert got["bytes"] == 1001 * 777
+    # Nagle's algorithm joins writes, and loopback segments hold 65483 bytes.
+    assert 777 * 1001 / 65483 <= got["segments"] <= 777
+    assert 0 < got["cpu_ns"]
+
+
+def test_zerocopy_counts_every_write():
+    got = result("bulk", "--port", PORT, "--zerocopy", "--writes", "50")
+    # The last notes may come after the end.
+    assert 0 < got["zerocopy_sent"] + got["zerocopy_copied"] <= 50
+
+
+@pytest.mark.parametrize("options", [
+    [], ["--window", "35800", "--open", "65536"]])
+def test_requests(options):
+    got = result("request", "--port", PORT, "--size", "1000", "--warmup-ms", "0",
+                 "--measure-ms", "20", *options)
+    assert got["bytes"] % 1000 == 0 and got["bytes"] > 0
+    # A steady trickle: the slope through all reads is nearly bytes / ns.
+    mean = got["bytes"] / got["ns"] * 1e9
+    assert 0.5 < got["bytes_per_s"] / mean < 2
+    assert 0 < got["latency_p50_ns"] <= got["latency_p99_ns"]
+
+
+@pytest.mark.parametrize("arguments, wanted", [
+    (["bursts", "--size", "1000", "--count", "40", "--burst", "4"], 40_000),
+    (["bursts", "--size", "1000", "--count", "40", "--flows", "5"], 40_000),
+    (["bursts", "--size", "1000", "--count", "40", "--zerocopy"], 40_000),
+    (["ping-pong", "--size", "3", "--count", "50"], 300),
+    (["churn", "--size", "512", "--count", "20"], 20_480),
+    (["datagrams", "--size", "100", "--count", "8"], 1500),  # 1, 2, 4 and 8
+])
+def test_amounts_are_exact(arguments, wanted):
+    got = result(*arguments, "--seed", SEED)
+    assert got["bytes"] == wanted
+    assert got["ns"] > 0 and got["packets"] > 0
+
+
+@pytest.mark.parametrize("options", [[], ["--answers"]])
+def test_rounds(options):
+    got = result("rounds", "--count", "100", "--seed", SEED, *options)
+    assert got["ns"] > 0 and got["packets"] >= 101
+
+
+@pytest.mark.parametrize("command", [*TRANSFER, *COUNTED, "pattern"])
+def test_help(command):
+    assert command in run("--help").stdout
+    done = run(command, "--help")
+    assert done.returncode == 0 and "--address" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "usage"),
+    (["bulky"], "no command bulky"),
+    (["bulk", "--port", "0"], "from 1 to 65535"),
+    (["bulk", "--port", "1x"], "from 1 to 65535"),
+    (["bulk", "--size", "1"], "unrecognized option"),
+    (["request", "--write", "1"], "unrecognized option"),
+    (["bulk", "--address", "nowhere"], "not an IPv4 or IPv6 address"),
+    (["bulk", "--window", "5000", "--rcvbuf", "5000"], "excludes --rcvbuf"),
+    (["bulk", "left"], "Too many arguments"),
+    (["pattern", "--inject", "magic"], "corrupt, lose or stall"),
+])
+def test_usage_errors(arguments, message):
+    done = run(*arguments)
+    assert done.returncode == 2 and message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_missing_namespace_is_named():
+    done = run("bulk", "--to", "no-such-namespace")
+    assert done.returncode == 1 and "no-such-namespace" in done.stderr
+
+
+def test_a_full_disk_is_a_failure():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([TCPLOAD, "ping-pong", "--count", "1", "--seed",
+                               SEED], stdout=full, stderr=subprocess.PIPE,
+                              timeout=60, check=False)
+    assert done.returncode == 1 and b"standard output" in done.stderr
+
+
+def test_version():
+    version = (TCPLOAD.parents[2] / "VERSION").read_text().strip()
+    assert run("--version").stdout == f"tcpload {version}\n"
