@@ -34,10 +34,11 @@ def test_a_number_of_writes():
     assert 0 < got["cpu_ns"]
 
 
-def test_zerocopy_counts_every_write():
-    got = result("bulk", "--port", PORT, "--zerocopy", "--writes", "50")
-    # The last notes may come after the end.
-    assert 0 < got["zerocopy_sent"] + got["zerocopy_copied"] <= 50
+def test_zerocopy_is_counted():
+    got = result("bulk", "--port", PORT, "--zerocopy", "--warmup-ms", "0",
+                 "--measure-ms", "100")
+    # Over loopback the kernel copies all of it for the local reader.
+    assert got["zerocopy_sent"] + got["zerocopy_copied"] > 0
 
 
 @pytest.mark.parametrize("options", [
@@ -66,10 +67,10 @@ def test_amounts_are_exact(arguments, wanted):
     assert got["ns"] > 0 and got["packets"] > 0
 
 
-@pytest.mark.parametrize("options", [[], ["--answers"]])
-def test_rounds(options):
+@pytest.mark.parametrize("options, packets", [([], 1), (["--answers"], 201)])
+def test_rounds(options, packets):
     got = result("rounds", "--count", "100", "--seed", SEED, *options)
-    assert got["ns"] > 0 and got["packets"] >= 101
+    assert got["ns"] > 0 and got["packets"] >= packets
 
 
 @pytest.mark.parametrize("command", [*TRANSFER, *COUNTED, "pattern"])
