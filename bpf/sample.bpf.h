@@ -7,7 +7,7 @@
 #ifndef PATHPROF_SAMPLE_BPF_H
 #define PATHPROF_SAMPLE_BPF_H
 
-#include "flight.bpf.h"
+#include "tracked.bpf.h"
 
 /*
  * Gaps between samples, one from each of GAPS equally likely parts of the

@@ -9,7 +9,7 @@
 #ifndef PATHPROF_TX_BPF_H
 #define PATHPROF_TX_BPF_H
 
-#include "tcp.bpf.h"
+#include "rx-tcp.bpf.h"
 
 static __always_inline void tx_write(struct sock *sk)
 {

@@ -8,8 +8,8 @@
  * works on a packet before the sender's driver call has returned; KEY_BUSY
  * marks an entry somebody is writing.
  */
-#ifndef PATHPROF_FLIGHT_BPF_H
-#define PATHPROF_FLIGHT_BPF_H
+#ifndef PATHPROF_TRACKED_BPF_H
+#define PATHPROF_TRACKED_BPF_H
 
 #include "path.bpf.h"
 

@@ -4,8 +4,8 @@
  * header prediction succeed, and why not; what the kernel will count an
  * acknowledgement as; what held waiting data back until now.
  */
-#ifndef PATHPROF_TCP_BPF_H
-#define PATHPROF_TCP_BPF_H
+#ifndef PATHPROF_RX_TCP_BPF_H
+#define PATHPROF_RX_TCP_BPF_H
 
 #include "rx.bpf.h"
 
