@@ -55,7 +55,7 @@ write kmod/main.c '#include <linux/tcp.h>'
 write bpf/prog.bpf.c '#include "vmlinux.h"' '#include <bpf/bpf_helpers.h>' \
 	'#include "own.h"'
 write bpf/own.h '/* ours */'
-write userspace/pathprof/attach.c '#include "prog.skel.h"'
+write userspace/pathprof/session.c '#include "prog.skel.h"'
 write userspace/pathprof/cmd-list.c '#include "profile.h"'
 write tests/run '#!/bin/bash'
 

@@ -6,7 +6,7 @@
 #ifndef PATHPROF_CHOOSE_H
 #define PATHPROF_CHOOSE_H
 
-#include "attach.h"
+#include "session.h"
 #include "pathprof-tool.h"
 
 struct choice {

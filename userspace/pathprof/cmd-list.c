@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "attach.h"
+#include "session.h"
 #include "pathprof-tool.h"
 
 static int by_order(const void *a, const void *b, void *arg)

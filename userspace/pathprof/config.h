@@ -3,7 +3,7 @@
 #ifndef PATHPROF_CONFIG_H
 #define PATHPROF_CONFIG_H
 
-#include "attach.h"
+#include "session.h"
 
 /*
  * Fill the constants of the programs: the filter, and the gaps between

@@ -3,8 +3,8 @@
  * What it costs to get to a hook's program and back: the time of a system
  * call that passes hooks, before they are attached and after.
  */
-#ifndef PATHPROF_DISPATCH_H
-#define PATHPROF_DISPATCH_H
+#ifndef PATHPROF_PROBE_DISPATCH_H
+#define PATHPROF_PROBE_DISPATCH_H
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "dispatch.h"
+#include "probe-dispatch.h"
 
 #define BATCHES	64	/* the least of them: others may interrupt */
 #define CALLS	8	/* so many datagrams fit into a socket's queue */

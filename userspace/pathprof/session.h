@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A recording session in the kernel.  attach.c is the only file that loads
+ * A recording session in the kernel.  session.c is the only file that loads
  * BPF programs; what it learns leaves it as a struct profile.
  */
-#ifndef PATHPROF_ATTACH_H
-#define PATHPROF_ATTACH_H
+#ifndef PATHPROF_SESSION_H
+#define PATHPROF_SESSION_H
 
 #include "profile.h"
 

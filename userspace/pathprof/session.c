@@ -16,14 +16,14 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "attach.h"
+#include "session.h"
 #include "collect.h"
 #include "config.h"
-#include "dispatch.h"
+#include "probe-dispatch.h"
 #include "events.h"
 #include "hooks.h"
 #include "probe.h"
-#include "windows.h"
+#include "duty-cycle.h"
 #include "pathprof.skel.h"
 
 struct session {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Runs something at random times within a budget of CPU time. */
-#ifndef PATHPROF_WINDOWS_H
-#define PATHPROF_WINDOWS_H
+#ifndef PATHPROF_DUTY_CYCLE_H
+#define PATHPROF_DUTY_CYCLE_H
 
 #include <stdint.h>
 

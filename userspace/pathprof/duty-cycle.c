@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
-#include "windows.h"
+#include "duty-cycle.h"
 
 #define LONGEST_NS	60e9
 
