@@ -57,13 +57,13 @@ build/bin/tcpload: $(wildcard userspace/tcpload/*.[ch]) VERSION
 
 workloads: pathprof tcpload	## build what recording workloads needs
 
-stopwatch: $(addprefix build/,tests/stopwatch tests/stopwatch.bpf.o bin/tcpload) ## build what pathprof's times are held against
+reference-timer: $(addprefix build/,tests/reference-timer tests/reference-timer.bpf.o bin/tcpload) ## build what pathprof's times are held against
 
-build/tests/stopwatch: tests/stopwatch/stopwatch.c
+build/tests/reference-timer: tests/reference-timer/reference-timer.c
 	@mkdir -p $(@D)
 	@$(COMPILE) -D_GNU_SOURCE -o $@ $< -lbpf
 
-build/tests/stopwatch.bpf.o: tests/stopwatch/stopwatch.bpf.c bpf/vmlinux.h
+build/tests/reference-timer.bpf.o: tests/reference-timer/reference-timer.bpf.c bpf/vmlinux.h
 	@mkdir -p $(@D)
 	@$(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 		-Ibpf -c -o $@ $<
@@ -202,7 +202,7 @@ clean:				## remove what was built; keep guest kernels
 help:				## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
 
-.PHONY: all module kmod pathprof mssab msstune tcpload workloads stopwatch \
+.PHONY: all module kmod pathprof mssab msstune tcpload workloads reference-timer \
 	fuzz docs tools demo check check-bare check-all check-debug check-fault-injection check-packetdrill \
 	check-unit \
 	shell experiment $(BENCHES) ladder load unload dkms \

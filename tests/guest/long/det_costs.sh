@@ -8,9 +8,9 @@
 plan 21
 
 stage_pathprof || exit
-cp "$TOP"/build/tests/stopwatch{,.bpf.o} "$TOP/build/bin/tcpload" \
+cp "$TOP"/build/tests/reference-timer{,.bpf.o} "$TOP/build/bin/tcpload" \
 	"$TMP/run" && cd "$TMP" || exit
-watch() { "$TMP/run/stopwatch" "$TMP/run/stopwatch.bpf.o" "$@"; }
+watch() { "$TMP/run/reference-timer" "$TMP/run/reference-timer.bpf.o" "$@"; }
 load=("$TMP/run/tcpload" rounds --answers --count 2000)
 record=("$PP" record --sample 1 --port 5001 -o)
 

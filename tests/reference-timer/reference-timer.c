@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs a command while stopwatch.bpf.c keeps stages busy or times them, and
+ * Runs a command while reference-timer.bpf.c keeps stages busy or times them, and
  * prints name, count and mean ns of each timed stage behind what the command
  * prints.
  *
- * usage: stopwatch OBJECT watch|plant RX DRIVER COPY COMMAND...
+ * usage: reference-timer OBJECT watch|plant RX DRIVER COPY COMMAND...
  *   RX DRIVER COPY  turns of a loop to plant in each stage; 0: nothing there
  */
 #include <err.h>
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	bool watch;
 
 	if (argc < 7)
-		errx(2, "usage: stopwatch OBJECT watch|plant RX DRIVER COPY "
+		errx(2, "usage: reference-timer OBJECT watch|plant RX DRIVER COPY "
 		     "COMMAND...");
 	watch = !strcmp(argv[2], "watch");
 	for (i = 0; i < STAGES; i++)

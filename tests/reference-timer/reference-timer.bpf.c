@@ -2,7 +2,7 @@
 /*
  * The truth that pathprof's times are held against: how long three stages of
  * a packet last, and what is planted in them.  A stage has two programs, and
- * each reads the clock before anything else: what the stopwatch adds to a stage
+ * each reads the clock before anything else: what the reference timer adds to a stage
  * is what is left of the first one and what leads to the second's clock, and
  * so about the cost of one program.
  */
