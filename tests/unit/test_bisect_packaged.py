@@ -80,7 +80,7 @@ class Tree:
 
     def first_bad(self, release, skip=(), **more):
         bad = RELEASES[RELEASES.index(release):]
-        self.step({**{r: 125 for r in skip},
+        self.step({**dict.fromkeys(skip, 125),
                    **{r: 1 for r in bad if r not in skip}}, **more)
 
     def words(self, *words):

@@ -66,7 +66,8 @@ def test_the_readme_names_the_two_commands():
     ("exit 3", "exit status 3"),
     ("no-such-program; true", "it prints 'command not found'"),
     ("cat /nowhere; true", "it prints 'No such file or directory'"),
-    ("python3 -c 'import nowhere'; true", "it prints 'Traceback (most recent call last)'"),
+    ("python3 -c 'import nowhere'; true",
+     "it prints 'Traceback (most recent call last)'"),
 ])
 def test_a_fault_is_found(line, why):
     assert readme.fault(*readme.run(line)) == why

@@ -52,7 +52,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..12"
+echo "1..17"
 
 machine
 expect "no part named" 2 "usage:"
@@ -72,8 +72,24 @@ expect "an ordinary user with sudo" 1 "sudo was asked for apt-get" build
 
 machine
 stub uname 'echo aarch64'
-expect "another architecture" 3 "needs Debian 12 on x86_64" build
+expect "another architecture" 3 "needs Debian 12 or 13 on x86_64" build
 expect "another architecture, only asked what is missing" 0 "" --check build
+
+# Other systems: the names to install, and no attempt to.
+machine
+system() { printf '%s\n' "$@" >"$tmp/os-release"; }
+export OS_RELEASE=$tmp/os-release
+system ID=fedora VERSION_ID=42
+expect "Fedora: names by its package manager" 3 "dnf install gcc .*\\\\$" build
+system ID=linuxmint 'ID_LIKE="ubuntu debian"'
+expect "a child of Ubuntu: names by Ubuntu's" 3 "linux-tools-generic" build
+system ID=arch
+expect "another system: says that names are untested" 3 "names are untested" build
+system ID=debian VERSION_ID=13
+expect "Debian 13 is like 12" 3 "needs root or sudo" build
+system ID=debian
+expect "Debian testing may differ" 3 "neither 12 nor 13" build
+unset OS_RELEASE
 
 # Everything there: silent, and no server is asked.
 machine

@@ -60,7 +60,7 @@ def effects(result: dict[str, Any]) -> str:
             gridspec_kw={"height_ratios": [len(s) + 0.6 for _, s in drawn],
                          "hspace": 0.9})
         for ax, (title, some) in zip(axes[:, 0], drawn):
-            for y, (name, metric) in enumerate(reversed(some)):
+            for y, (_, metric) in enumerate(reversed(some)):
                 _effect(ax, y, metric)
             ax.axvline(0, color="#333333", lw=1)
             ax.set_yticks(range(len(some)), [
@@ -132,7 +132,7 @@ def distributions(name: str, unit: str, sides: list[list[float]],
         for pair in zip(*sides):
             ax.plot([v / factor for v in pair], [1, 0], color="#cccccc",
                     lw=0.7, zorder=1)
-        for side, (arm, values) in enumerate(zip(arms, sides)):
+        for side, values in enumerate(sides):
             ax.plot([v / factor for v in values], [1 - side] * len(values),
                     "os"[side], color=ARMS[side], ms=5, alpha=0.55, zorder=2)
             middle = sorted(values)[len(values) // 2] / factor
