@@ -137,9 +137,9 @@ def main():
                  ("tcp_rmem", "tcp_wmem", "tcp_ecn")]
                 + [os.popen("ip link show lo; ip route").read()])
     texts = ["sysctl:net.ipv4.tcp_rmem=4096 87380 9999999",
-              "txqueuelen:lo=77", "sysctl:net.ipv4.tcp_ecn=1",
-              "route:10.8.0.0/16:initcwnd=22",
-              "sysctl:net.ipv4.tcp_wmem=4096 9999 999999"]
+             "txqueuelen:lo=77", "sysctl:net.ipv4.tcp_ecn=1",
+             "route:10.8.0.0/16:initcwnd=22",
+             "sysctl:net.ipv4.tcp_wmem=4096 9999 999999"]
     with tempfile.TemporaryDirectory() as state:
         tries, wrong = restored(Path(state), Path("/"), texts, snapshot)
         # Check that there were changes to undo.
