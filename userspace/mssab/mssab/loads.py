@@ -19,6 +19,9 @@ from .ends import Ends
 from .errors import MssabError
 from .servers import LIMIT_S, PORT
 
+#: Added to "no tcpload on PATH".
+NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
+              "source tree, or install the Debian package mssab")
 
 def _output(argv: list[str]) -> str:
     try:
@@ -35,7 +38,7 @@ def _output(argv: list[str]) -> str:
 
 def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
     """tcpload for one transfer of the cell."""
-    argv = [servers.tool("tcpload", "run make mssab"),
+    argv = [servers.tool("tcpload", NO_TCPLOAD),
             *(["request"] if cell.request else
               ["bulk", "--write", str(cell.write)]),
             "--from", ends.sender, "--to", ends.receiver,
