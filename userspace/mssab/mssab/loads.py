@@ -23,6 +23,7 @@ from .servers import LIMIT_S, PORT
 NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
               "source tree, or install the Debian package mssab")
 
+
 def _output(argv: list[str]) -> str:
     try:
         done = subprocess.run(argv, capture_output=True, text=True,
