@@ -123,6 +123,11 @@ check-packetdrill:		## compare packetdrill's verdicts; PACKETDRILL=tree
 		$(MAKE) $(QUIET) kmod KERNEL=$$kernel || exit; done
 	@scripts/packetdrill $(addprefix -k ,$(TESTED)) $(PACKETDRILL)
 
+KERNEL_TREE ?= KERNEL_TREE-is-not-set
+check-kselftest:		## run the tests as selftests of KERNEL_TREE=tree
+	@scripts/setup build guest $(TESTED) kselftest
+	@scripts/kselftest $(addprefix -k ,$(TESTED)) $(KERNEL_TREE)
+
 shell:				## a shell in a guest running KERNEL=
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
