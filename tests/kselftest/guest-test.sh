@@ -18,14 +18,14 @@ skip() {
 [ "$(id -u)" -eq 0 ] || skip "needs root"
 [ "${MSSFRAC_GUEST:-}" ] ||
 	skip "it changes the kernel it runs on: use a virtual machine and set MSSFRAC_GUEST=1"
-for tool in ethtool insmod ip modinfo python3 setpriv ss strip sysctl tc; do
-	command -v $tool >/dev/null || skip "needs the program $tool"
-done
-[ -x /usr/bin/python3 ] || skip "needs /usr/bin/python3"
 
 export MODULE=$here/modules/mssfrac.ko
 export KUNIT_MODULE=$here/modules/mssfrac_kunit.ko
 [ -e "$MODULE" ] || skip "mssfrac.ko was not built: set KDIR and build again"
+for tool in ethtool insmod ip modinfo python3 setpriv ss strip sysctl tc; do
+	command -v $tool >/dev/null || skip "needs the program $tool"
+done
+[ -x /usr/bin/python3 ] || skip "needs /usr/bin/python3"
 built=$(modinfo -F vermagic "$MODULE" | cut -d' ' -f1)
 [ "$built" = "$release" ] ||
 	skip "mssfrac.ko was built for $built, this is $release: set KDIR and build again"
