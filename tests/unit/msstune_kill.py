@@ -6,6 +6,7 @@ in a network namespace of its own: python3 msstune_kill.py.
 A boundary lies before and after every line of the journal and every write of a
 setting, and in the middle of every line.
 """
+import errno
 import os
 import shutil
 import signal
@@ -17,7 +18,9 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import rollback_timer, set_sysctl, settings, transaction  # noqa: E402
+from msstune import (journal, rollback_timer, set_sysctl,  # noqa: E402
+                     settings, transaction)
+from msstune.errors import TuneError  # noqa: E402
 from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.journal import Journal  # noqa: E402
 
@@ -54,18 +57,59 @@ class Boundaries:
         return wrapped
 
 
-def torn_line(_journal, path, record):
-    with open(path, "a", encoding="ascii") as file:
-        file.write('{"op": "' + record["op"])
+def torn_line(_journal, path, flags, record, *_):
+    """Write a part of the line behind the last one."""
+    fd = os.open(path, flags, 0o600)
+    start = os.pread(fd, 1 << 20, 0).rfind(b"\n") + 1
+    os.pwrite(fd, b'{"op": "' + record["op"].encode(), start)
 
 
-def killed(step, fatal, timer=False):
-    """Run step() in a child that dies at boundary @fatal.  False: the child reached
-    its end, because there are fewer boundaries."""
+class FaultyOs:
+    """Stands for the module os in journal.py.  Each call that writes to the disk
+    fails with @code, from the one with number @first on, @times times."""
+
+    def __init__(self, code, first=1, times=10**6):
+        self.code, self.left, self.times, self.cut = code, first, times, False
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    def fail(self):
+        self.left -= 1
+        if self.left <= 0 and self.times > 0:
+            self.times -= 1
+            raise OSError(self.code, os.strerror(self.code))
+
+    def open(self, path, flags, *mode):
+        new = flags & os.O_CREAT and not os.path.lexists(path)
+        if new or self.code == errno.EROFS and flags & (os.O_RDWR | os.O_WRONLY):
+            self.fail()
+        return os.open(path, flags, *mode)
+
+    def pwrite(self, fd, data, at):
+        self.cut = not self.cut
+        if self.cut and self.left <= 1 and self.times > 0 and len(data) > 1:
+            return os.pwrite(fd, data[:len(data) // 2], at)  # the last that fits
+        self.fail()
+        return os.pwrite(fd, data, at)
+
+    def fsync(self, _fd):
+        self.fail()  # no crash of the machine is tested: save the time
+
+    def rename(self, old, new):
+        self.fail()
+        os.rename(old, new)
+
+
+def killed(step, fatal=0, timer=False, faults=None):
+    """Run step() in a child that dies at boundary @fatal, or whose disk has @faults.
+    False: the child reached its end, because there are fewer boundaries."""
     child = os.fork()
     if child == 0:
         boundaries = Boundaries(fatal)
-        Journal.append = boundaries.around(Journal.append, torn_line)
+        Journal._write = boundaries.around(Journal._write, torn_line)
+        if faults:
+            journal.os = faults
         for kind in settings.KINDS.values():
             if "write" in vars(kind):
                 kind.write = boundaries.around(kind.write)
@@ -75,6 +119,10 @@ def killed(step, fatal, timer=False):
         try:
             step()
             os._exit(0)
+        except TuneError as error:
+            if not faults:
+                print(repr(error), file=sys.stderr)
+            os._exit(0 if faults else 1)
         except BaseException as error:
             print(repr(error), file=sys.stderr)
             os._exit(1)
@@ -123,6 +171,29 @@ def restored(state, root, texts, snapshot, fatals=range(1, 1000),
                 wrong.append((fatal, undo_fatal, snapshot()))
         if not was_killed:
             break
+    return tries, wrong
+
+
+def disk_faults(state, root, texts, snapshot, codes, positions, fatals=(0,)):
+    """Apply with a disk that fails, killed at each boundary of @fatals (0: not at
+    all); then undo on a disk on which every write fails.  Returns the number of
+    tries, and those after which snapshot() has changed."""
+    before, tries, wrong = snapshot(), 0, []
+    for code in codes:
+        for first in positions:
+            for times in (1, 10**6):
+                for fatal in fatals:
+                    killed(applying(state, root, texts), fatal,
+                           faults=FaultyOs(code, first, times))
+                    killed(recovering(state, root), faults=FaultyOs(code))
+                    tries += 1
+                    if snapshot() != before:
+                        wrong.append((code, first, times, fatal, snapshot()))
+                    recovering(state, root)()
+                    left = manager(state, root).pending()
+                    if left or snapshot() != before:
+                        wrong.append((code, first, times, fatal, left))
+                    shutil.rmtree(state)
     return tries, wrong
 
 

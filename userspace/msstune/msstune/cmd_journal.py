@@ -7,10 +7,11 @@ import argparse
 import json
 import time
 from dataclasses import asdict
+from typing import Any
 
 from . import export, options, rollback_timer, units
 from .errors import TuneError
-from .journal import Transaction
+from .journal import Entry, Transaction
 from .transaction import TransactionManager, boottime
 
 
@@ -58,8 +59,13 @@ def confirm(args: argparse.Namespace) -> int:
 
 def _summary(manager: TransactionManager, t: Transaction) -> str:
     """The state of a change, in one line."""
+    if t.refused:
+        return f"not used: {t.path}: {t.refused}"
     if t.ended:
         return f"ended: {t.ended}"
+    if t.damaged:
+        return (f"its journal is damaged ({t.path}: {t.damaged}): msstune rollback "
+                f"{t.number} undoes what can be read")
     if t.begin["boot"] != manager.boot:
         return "of an earlier boot: the reboot ended it"
     if t.state == "unfinished":
@@ -75,37 +81,43 @@ def _summary(manager: TransactionManager, t: Transaction) -> str:
     return f"waits for confirmation, {max(0, left):.0f} s left"
 
 
+def _setting(entry: Entry) -> dict[str, Any]:
+    """An entry as status prints it."""
+    return {key: value for key, value in asdict(entry).items() if key != "n"}
+
+
 def status(args: argparse.Namespace) -> int:
     manager = TransactionManager(args.state, args.root)
     rows = []
     for t in manager.transactions():
         if t.ended and not args.all:
             continue
-        live = not t.ended and t.begin["boot"] == manager.boot
+        live = not t.ended and t.begin.get("boot", manager.boot) == manager.boot
         rows.append({
-            "number": t.number, "time": t.begin["time"], "state": t.state,
+            "number": t.number, "time": t.begin.get("time", 0), "state": t.state,
             "told": _summary(manager, t),
-            "settings": [asdict(e) | ({"now": manager.drift(e)} if live else {})
+            "settings": [_setting(e) | ({"now": manager.drift(e)} if live else {})
                          for e in t.entries]})
     drifted = [s for row in rows for s in row["settings"]
                if s.get("now", "in force") != "in force"]
     if args.json:
         print(json.dumps({"format": "msstune-status", "version": 1,
                           "changes": rows}))
-        return 1 if drifted else 0
-    for row in rows:
+    for row in () if args.json else rows:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["time"]))
         print(f"{row['number']}  {when}  {row['told']}")
         for s in row["settings"]:
             print(f"  {s['name']}: {' '.join(s['old'].split())} -> {s['new']}"
                   f"  {s.get('now') or s['undone'] or ''}".rstrip())
-    if not rows:
+    if not rows and not args.json:
         print("nothing is applied")
-    return 1 if drifted else 0
+    return 1 if drifted or any(
+        row["state"] in ("damaged", "refused") for row in rows) else 0
 
 
 def rollback(args: argparse.Namespace) -> int:
-    chosen = TransactionManager(args.state, args.root).rollback(args.number, args.all)
+    chosen = TransactionManager(args.state, args.root).rollback(args.number,
+                                                                args.all)
     left = [e.name for t in chosen for e in t.entries
             if e.undone in ("drifted", "gone")]
     for t in chosen:
@@ -113,7 +125,7 @@ def rollback(args: argparse.Namespace) -> int:
                                  if t.ended == "reboot" else "undone"))
     if not chosen:
         print("nothing to undo")
-    return 1 if left else 0
+    return 1 if left or any(t.unlogged for t in chosen) else 0
 
 
 def export_file(args: argparse.Namespace) -> int:

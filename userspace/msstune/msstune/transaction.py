@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import rollback_timer, system
@@ -32,6 +32,10 @@ class Change:
     expected: str | None = None     # old value in the plan; None: no plan
 
 
+#: Seconds that the timer waits for a stopped or hanging process.
+PATIENCE = 30.0
+
+
 def boottime() -> float:
     """Seconds since boot, including time in suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -41,8 +45,10 @@ class TransactionManager:
     """Applies and undoes the changes of one network namespace."""
 
     def __init__(self, state: Path, root: Path = Path("/"),
-                 say: Callable[[str], None] = print) -> None:
-        self.state, self.root, self.say = state, root, say
+                 say: Callable[[str], None] = print,
+                 copy: Transaction | None = None) -> None:
+        """@copy: the change of a timer, in case its journal cannot be read."""
+        self.state, self.root, self.say, self.copy = state, root, say, copy
         self.boot, self.netns = system.boot_id(), system.netns()
         self.journal = Journal(state, self.netns)
 
@@ -75,12 +81,21 @@ class TransactionManager:
 
     def recover(self) -> None:
         """End a change left by a crash, a reboot or a dead timer.  Holds the lock."""
+        for damaged in self.transactions():
+            if damaged.state == "damaged" and not self._of_earlier_boot(damaged):
+                self.journal.quarantine(damaged)
+                self.say(f"{damaged.number}: its journal is damaged "
+                         f"({damaged.path}: {damaged.damaged}); msstune rollback "
+                         f"{damaged.number} undoes what can be read")
+            elif damaged.refused:
+                self.say(f"{damaged.number}: {damaged.path}: {damaged.refused}; this "
+                         "journal is not used")
         pending = self.pending()
         if not pending:
             return
-        if pending.begin["boot"] != self.boot:
+        if self._of_earlier_boot(pending):
             # The reboot reset the kernel's settings: nothing to restore.
-            self._append(pending, "end", why="reboot")
+            self._log(pending, "end", why="reboot")
             self.say(f"{pending.number}: the machine was rebooted, which ended this "
                      "change")
         elif pending.state == "unfinished":
@@ -89,6 +104,9 @@ class TransactionManager:
         elif boottime() >= pending.begin["deadline"]:
             self.say(f"{pending.number}: not confirmed in time; undoing it")
             self.undo(pending, "timer")
+
+    def _of_earlier_boot(self, transaction: Transaction) -> bool:
+        return bool(transaction.begin.get("boot", self.boot) != self.boot)
 
     def apply(self, changes: Sequence[Change], timeout: float) -> Transaction:
         """Write all @changes or none; undo after @timeout s unless confirmed."""
@@ -105,8 +123,7 @@ class TransactionManager:
                 yield transaction
             finally:
                 with self.journal.lock():
-                    now, = (t for t in self.transactions()
-                            if t.number == transaction.number)
+                    now = self._stored(transaction)
                     if not now.ended:
                         self.undo(now, "trial")
                     transaction.entries, transaction.ended = now.entries, now.ended
@@ -127,14 +144,16 @@ class TransactionManager:
                     "boot": self.boot, "netns": self.netns,
                     "root": str(self.root), "time": int(time.time()),
                     "timeout": timeout, "deadline": boottime() + timeout,
-                    **more})
-                timer = armed.enter_context(rollback_timer.armed(
-                    lambda: TransactionManager(self.state, self.root),
-                    self.state, self.root, transaction.number, timeout))
-                self._append(transaction, "timer", **timer)
-                transaction.timer = timer
+                    **more}, entries)
+                # The timer can undo even if it cannot read the journal.
+                copy = replace(transaction, entries=[replace(e) for e in entries])
                 try:
-                    for change, entry in zip(changes, entries):
+                    timer = armed.enter_context(rollback_timer.armed(
+                        lambda: TransactionManager(self.state, self.root, copy=copy),
+                        self.state, self.root, transaction.number, timeout))
+                    self._append(transaction, "timer", **timer)
+                    transaction.timer = timer
+                    for change, entry in zip(changes, entries, strict=True):
                         self._write(transaction, change, entry)
                     self._append(transaction, "applied")
                 except BaseException:
@@ -148,7 +167,7 @@ class TransactionManager:
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"{name}: given twice")
-        entries = []
+        entries: list[Entry] = []
         for change in changes:
             old = change.setting.read()
             if (change.expected is not None
@@ -157,14 +176,14 @@ class TransactionManager:
                     f"{change.setting.name}: was {change.expected} in the plan and "
                     f"is {' '.join(old.split())} now; plan again")
             entries.append(Entry(change.setting.name, old, change.new,
-                                 change.setting.identity(), change.reason))
+                                 change.setting.identity(), change.reason,
+                                 n=len(entries)))
         return entries
 
     def _write(self, transaction: Transaction, change: Change,
                entry: Entry) -> None:
-        n = len(transaction.entries)
-        self._append(transaction, "intent", name=entry.name, old=entry.old,
-                     new=entry.new, identity=entry.identity,
+        self._append(transaction, "intent", n=entry.n, name=entry.name,
+                     old=entry.old, new=entry.new, identity=entry.identity,
                      reason=entry.reason)
         transaction.entries.append(entry)
         try:
@@ -173,13 +192,23 @@ class TransactionManager:
             raise TuneError(f"{entry.name}={change.new}: {error.strerror}; all "
                             "settings were undone") from error
         entry.got = change.setting.read()
-        self._append(transaction, "done", n=n, got=entry.got)
+        self._append(transaction, "done", n=entry.n, got=entry.got)
         if not change.setting.took(change.new, entry.got):
             raise TuneError(f"{entry.name}: {change.new} was written, but "
                             f"{' '.join(entry.got.split())} is in force")
 
     def _append(self, transaction: Transaction, op: str, **more: object) -> None:
-        self.journal.append(transaction.path, {"op": op, **more})
+        try:
+            self.journal.append(transaction.path, {"op": op, **more})
+        except OSError as error:
+            raise TuneError(f"{transaction.path}: {error.strerror}") from error
+
+    def _log(self, transaction: Transaction, op: str, **more: object) -> None:
+        """As _append(), for steps that must not depend on the disk."""
+        try:
+            self.journal.append(transaction.path, {"op": op, **more})
+        except OSError as error:
+            transaction.unlogged = str(error.strerror)
 
     # --- Confirm, undo -----------------------------------------------------
 
@@ -192,17 +221,24 @@ class TransactionManager:
             if pending.begin.get("trial"):
                 raise TuneError(f"{pending.number} is a trial of msstune verify, "
                                 "which confirms or undoes it")
-            self._append(pending, "confirm", time=int(time.time()))
+            try:
+                self._append(pending, "confirm", time=int(time.time()))
+            except TuneError as error:
+                raise TuneError(f"{error}; msstune status shows whether "
+                                f"{pending.number} is confirmed") from error
             pending.confirmed = True
             rollback_timer.disarm(pending.timer)
             return pending
 
     def rollback(self, number: int | None = None,
                  confirmed: bool = False) -> list[Transaction]:
-        """Undo the pending change, or change @number, or with @confirmed all changes
-        of this boot."""
+        """Undo the pending and damaged changes, or change @number, or with
+        @confirmed all changes of this boot.  One that fails does not stop the
+        others."""
+        failed = []
         with self.journal.lock():
-            known = [t for t in self.transactions() if t.state != "ended"]
+            known = [t for t in self.transactions()
+                     if t.state not in ("ended", "refused")]
             if number is not None:
                 chosen = [t for t in known if t.number == number]
                 if not chosen:
@@ -211,38 +247,73 @@ class TransactionManager:
                 chosen = [t for t in reversed(known)
                           if confirmed or t.state != "confirmed"]
             for transaction in chosen:
-                if transaction.begin["boot"] != self.boot:
-                    self._append(transaction, "end", why="reboot")
+                if self._of_earlier_boot(transaction):
+                    self._log(transaction, "end", why="reboot")
                     transaction.ended = "reboot"
                     continue
-                self.undo(transaction, "rollback")
+                try:
+                    self.undo(transaction, "rollback")
+                except TuneError as error:
+                    failed.append(str(error))
+                    continue
+                if transaction.damaged:
+                    self.journal.quarantine(transaction)
                 rollback_timer.disarm(transaction.timer)
-            return chosen
+        if failed:
+            raise TuneError("; ".join(failed))
+        return chosen
 
     def expire(self, number: int, why: str) -> bool:
         """For the timer: undo @number unless it was confirmed or has ended."""
-        with self.journal.lock():
-            for transaction in self.transactions():
-                if (transaction.number == number
-                        and transaction.begin["boot"] == self.boot
+        with ExitStack() as held:
+            # Undo without the lock rather than not at all.
+            with suppress(TuneError, OSError):
+                held.enter_context(self.journal.lock(patience=PATIENCE))
+            found = [t for t in self._readable() if t.number == number]
+            if not found and self.copy:
+                # Confirming ends the timer, so the change is not confirmed.
+                found = [self.copy]
+            for transaction in found:
+                if (not self._of_earlier_boot(transaction)
                         and transaction.state in ("waiting", "unfinished")):
                     self.undo(transaction, why)
                     return True
         return False
 
+    def _readable(self) -> list[Transaction]:
+        try:
+            return [t for t in self.transactions() if not t.damaged and not t.refused]
+        except (TuneError, OSError):
+            return []
+
+    def _stored(self, transaction: Transaction) -> Transaction:
+        """The change as stored by now, or as known here if that is unreadable."""
+        return next((t for t in self._readable() if t.number == transaction.number),
+                    transaction)
+
     def undo(self, transaction: Transaction, why: str) -> None:
-        """Undo the entries backwards, each by compare and swap.  Holds the lock."""
-        for n, entry in reversed(list(enumerate(transaction.entries))):
+        """Undo the entries backwards, each by compare and swap.  Holds the lock.
+        Nothing here depends on the journal, nor on a terminal."""
+        for entry in reversed(transaction.entries):
             if entry.undone and entry.undone != "failed":
                 continue
             entry.undone, told = self._undo_one(entry)
-            self._append(transaction, "undo", n=n, result=entry.undone)
-            self.say(f"  {entry.name}: {told}")
+            self._log(transaction, "undo", n=entry.n, result=entry.undone)
+            self._report(f"  {entry.name}: {told}")
         if any(entry.undone == "failed" for entry in transaction.entries):
             raise TuneError(f"{transaction.number}: not all settings could be "
                             "restored; msstune rollback tries again")
-        self._append(transaction, "end", why=why)
+        transaction.unlogged = ""
+        self._log(transaction, "end", why=why)
         transaction.ended = why
+        if transaction.unlogged:
+            self._report(f"{transaction.number}: undone, but this could not be stored "
+                         f"({transaction.path}: {transaction.unlogged}); run msstune "
+                         "rollback again when it can")
+
+    def _report(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self.say(text)
 
     def _undo_one(self, entry: Entry) -> tuple[str, str]:
         old = " ".join(entry.old.split())
@@ -251,22 +322,25 @@ class TransactionManager:
             if setting.identity() != entry.identity:
                 return "gone", "this name now belongs to another device; left alone"
             current = setting.read()
+            if setting.same(current, entry.old):
+                return "unchanged", f"{old} is in force already"
+            if entry.got is None:
+                ours = setting.took(entry.new, current)
+            else:
+                ours = setting.same(current, entry.got)
         except (TuneError, OSError) as error:
             return "gone", f"left alone: {error}"
-        if setting.same(current, entry.old):
-            return "unchanged", f"{old} is in force already"
-        if entry.got is None:
-            ours = setting.took(entry.new, current)
-        else:
-            ours = setting.same(current, entry.got)
+        except Exception as error:  # it must not keep others from being restored
+            return "failed", f"could not be read: {error!r}"
         if not ours:
             return "drifted", (f"another writer set {' '.join(current.split())}; "
                                "left alone")
         try:
             setting.write(entry.old)
             current = setting.read()
-        except (TuneError, OSError) as error:
+            restored = setting.same(current, entry.old)
+        except Exception as error:  # likewise
             return "failed", f"could not be restored: {error}"
-        if not setting.same(current, entry.old):
+        if not restored:
             return "failed", f"is {' '.join(current.split())} after writing {old}"
         return "restored", f"restored to {old}"

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Undo when the disk fails, the journal is damaged, or another user wrote it."""
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import_path = str(Path(__file__).resolve().parent)
+sys.path.insert(0, import_path)
+
+import msstune_kill as kill  # noqa: E402
+import msstune_root  # noqa: E402
+from msstune_root import snapshot  # noqa: E402
+from msstune import journal, rollback_timer, settings  # noqa: E402
+from msstune.errors import TuneError  # noqa: E402
+from msstune.transaction import Change  # noqa: E402
+
+TOOL = kill.TOP / "userspace/msstune/msstune.sh"
+FILES = {"net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+         "net/ipv4/tcp_wmem": "4096 16384 4194304\n",
+         "net/core/rmem_max": "212992\n", "net/ipv4/tcp_ecn": "2\n"}
+WANTED = ["net.ipv4.tcp_rmem=4096 131072 16777216",
+          "net.core.rmem_max=4000000", "sysctl:net/ipv4/tcp_ecn=1"]
+
+
+@pytest.fixture
+def root(tmp_path):
+    return msstune_root.make(tmp_path / "root", FILES)
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def quick(state, root, monkeypatch):
+    """A manager without a timer, with a short method to apply."""
+    monkeypatch.setattr(rollback_timer, "armed", kill.no_timer)
+    manager = kill.manager(state, root)
+    manager.go = lambda *wanted: manager.apply(
+        [Change(*settings.parse(text, root)) for text in wanted or WANTED], 1000)
+    return manager
+
+
+def wait_until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)  # polling interval
+
+
+# --- Disks that fail ----------------------------------------------------------
+
+DISK = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
+
+
+def test_a_disk_that_fails(state, root):
+    """The disk fails at each write and fsync, once or for good."""
+    state.mkdir()
+    tries, wrong = kill.disk_faults(state, root, WANTED, lambda: snapshot(root),
+                                    DISK, range(1, 36))
+    assert not wrong
+    assert tries == 280
+
+
+def test_a_disk_that_fails_and_a_kill(state, root):
+    tries, wrong = kill.disk_faults(
+        state, root, WANTED, lambda: snapshot(root), DISK, range(2, 30, 5),
+        fatals=range(3, 40, 4))
+    assert not wrong
+    assert tries == 480
+
+
+@pytest.mark.parametrize("code", DISK)
+def test_the_timer_needs_no_disk(state, root, code):
+    """Not confirmed in time, or killed, on a disk where every write fails."""
+    before = snapshot(root)
+    for fatal in (0, 14):
+        kill.killed(lambda: kill.manager(state, root).apply(
+            [Change(*settings.parse(text, root)) for text in WANTED], 0.3),
+            fatal, timer=True, faults=kill.FaultyOs(code, 24))
+        wait_until(lambda: snapshot(root) == before)
+
+
+def test_rollback_reports_that_it_could_not_store(quick, root, monkeypatch):
+    before = snapshot(root)
+    quick.go()
+    told = []
+    quick.say = told.append
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "os", kill.FaultyOs(errno.ENOSPC))
+        done, = quick.rollback()
+        assert done.unlogged and snapshot(root) == before
+    assert "No space left" in told[-1]
+    done, = quick.rollback()
+    assert not done.unlogged and not quick.pending()
+
+
+def test_confirm_fails_on_a_full_disk(quick, root, monkeypatch):
+    """And the timer is left to undo the change."""
+    quick.go()
+    disarmed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "os", kill.FaultyOs(errno.EIO))
+        patch.setattr(rollback_timer, "disarm", disarmed.append)
+        with pytest.raises(TuneError, match="Input/output error; msstune status"):
+            quick.confirm()
+    assert not disarmed
+
+
+def test_a_terminal_that_is_gone(quick, root):
+    before = snapshot(root)
+    quick.go()
+
+    def hung_up(_):
+        raise BrokenPipeError
+    quick.say = hung_up
+    quick.rollback()
+    assert snapshot(root) == before
+
+
+FULL = r"""
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import msstune_kill as kill
+import msstune_root
+from pathlib import Path
+state = Path(sys.argv[2])
+root = msstune_root.make(Path(sys.argv[3]), {
+    f"net/ipv4/conf/eth{n}/mtu": "1500\n" for n in range(40)})  # several pages
+before = msstune_root.snapshot(root)
+kill.rollback_timer.armed = kill.no_timer
+kill.applying(state, root, [
+    f"net.ipv4.conf.eth{n}.mtu=9000" for n in range(40)])()
+changed = msstune_root.snapshot(root) != before
+if sys.argv[4] == "full":
+    try:
+        with open(state / "filler", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError as error:
+        full = error.errno
+else:
+    full = os.system(f"mount -o remount,ro {state}")
+done, = kill.manager(state, root).rollback()
+print(changed, full, msstune_root.snapshot(root) == before, done.unlogged)
+"""
+
+
+@pytest.mark.parametrize("how, printed", [
+    ("full", f"True {errno.ENOSPC} True \n"),
+    ("read-only", "True 0 True Read-only file system\n")])
+def test_a_real_disk_that_is(how, printed, tmp_path):
+    """A tmpfs: the space of the journal was allocated at its start."""
+    unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    (tmp_path / "disk").mkdir()
+    mount = f"mount -t tmpfs -o size=200k,mode=755 none {tmp_path}/disk"
+    if subprocess.run([*unshare, "sh", "-c", mount], check=False,
+                      capture_output=True).returncode:
+        pytest.skip("no right to mount")
+    done = subprocess.run(
+        [*unshare, "sh", "-c", f'{mount} && exec /usr/bin/python3 -c "$@"', "sh",
+         FULL, import_path, str(tmp_path / "disk"), str(tmp_path / "root"), how],
+        capture_output=True, text=True, check=False)
+    assert done.stdout == printed, done.stdout + done.stderr
+
+
+# --- Journals that cannot be used ---------------------------------------------
+
+def damage(manager, old, new):
+    """Replace bytes in the newest journal."""
+    path = manager.transactions()[-1].path
+    text = path.read_bytes()
+    assert old in text and len(old) == len(new)
+    path.write_bytes(text.replace(old, new))
+
+
+@pytest.mark.parametrize("old, undone", [
+    (b'{"op": "applied"', 3), (b'{"op": "done", "n": 1', 3),
+    (b'{"op": "begin"', 3), (b'{"op": "intent", "n": 1', 2)])
+def test_a_damaged_journal_stops_nothing(quick, root, old, undone):
+    before = snapshot(root)
+    quick.go()
+    damage(quick, old, b"#" * len(old))
+    told = []
+    quick.say = told.append
+    assert quick.transactions()[-1].state == "damaged" and not quick.pending()
+    quick.go("net.ipv4.tcp_wmem=4096 16384 5000000")
+    assert "journal is damaged" in told[0]
+    assert (quick.journal.folder / "000001.jsonl.damaged").exists()
+    quick.rollback()
+    assert [t.state for t in quick.transactions()] == ["ended", "ended"]
+    now = snapshot(root)
+    assert len([key for key in now if now[key] == before[key]]) == 1 + undone
+
+
+def test_the_timer_has_a_copy_of_a_damaged_journal(state, root):
+    before = snapshot(root)
+    manager = kill.manager(state, root)
+    manager.apply([Change(*settings.parse(text, root)) for text in WANTED], 0.5)
+    path = manager.transactions()[-1].path
+    path.write_bytes(b"\x00garbage\n" * 20)
+    wait_until(lambda: snapshot(root) == before)
+
+
+def test_the_timer_does_not_wait_for_a_stopped_process(state, root, monkeypatch):
+    before = snapshot(root)
+    monkeypatch.setattr("msstune.transaction.PATIENCE", 0.2)
+    manager = kill.manager(state, root)
+    with_lock = kill.manager(state, root)
+    manager.apply([Change(*settings.parse(text, root)) for text in WANTED], 0.2)
+    with with_lock.journal.lock():
+        wait_until(lambda: snapshot(root) == before)
+
+
+@pytest.mark.parametrize("mode, owner, why", [
+    (0o602, 0, "other users may write"), (0o620, 0, "other users may write"),
+    (0o600, 12345, "belongs to user 12345")])
+def test_a_journal_of_others_is_refused(quick, root, mode, owner, why):
+    if os.geteuid():
+        pytest.skip("needs root to give a file away")
+    quick.go()
+    after = snapshot(root)
+    path = quick.transactions()[-1].path
+    path.chmod(mode)
+    os.chown(path, owner, -1)
+    assert why in quick.transactions()[-1].refused
+    assert not quick.rollback(confirmed=True) and not quick.expire(1, "timer")
+    with pytest.raises(TuneError, match="no such change"):
+        quick.rollback(1)
+    assert snapshot(root) == after
+
+
+def test_a_journal_is_no_symlink(quick, root, tmp_path):
+    quick.go()
+    path = quick.transactions()[-1].path
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert quick.transactions()[-1].refused and not quick.rollback()
+
+
+def test_a_folder_of_others_is_refused(quick, root):
+    quick.go()
+    quick.journal.folder.chmod(0o777)
+    with pytest.raises(TuneError, match="other users may write"):
+        quick.rollback()
+
+
+def test_status_of_another_user(quick, state, root, tmp_path):
+    """Who cannot look does not report that nothing is applied."""
+    if os.geteuid():
+        pytest.skip("needs root to become another user")
+    quick.go()
+    for folder in (*tmp_path.parents, tmp_path):
+        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--clear-groups", TOOL, "--state", state,
+         "--root", root, "status"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "permission denied" in done.stderr, done
+    assert not done.stdout
