@@ -172,10 +172,10 @@ def test_what_cannot_be_fetched_is_skipped(tree):
 
 
 @pytest.mark.parametrize("verdicts, status, sentence", [
-    ({GOOD: 1, BAD: 1}, 1, f"{GOOD} is bad, and was said to be good"),
-    ({GOOD: 0, BAD: 0}, 1, f"{BAD} is good, and was said to be bad"),
-    ({GOOD: 125, BAD: 1}, 125, f"{GOOD}, said to be good, cannot be told"),
-    ({GOOD: 0, BAD: 125}, 125, f"{BAD}, said to be bad, cannot be told"),
+    ({GOOD: 1, BAD: 1}, 1, f"{GOOD} is bad, and was given as good"),
+    ({GOOD: 0, BAD: 0}, 1, f"{BAD} is good, and was given as bad"),
+    ({GOOD: 125, BAD: 1}, 125, f"{GOOD}, given as good, cannot be judged"),
+    ({GOOD: 0, BAD: 125}, 125, f"{BAD}, given as bad, cannot be judged"),
     ({GOOD: 2}, 2, "ended with status 2"),
     ({GOOD: 3}, 3, "ended with status 3"),
     ({GOOD: 124}, 125, "ended with status 124"),
@@ -258,7 +258,7 @@ def test_interrupted_it_goes_on_where_it_was(tree, number, status):
 @pytest.mark.parametrize("words, status, sentence", [
     ([], 2, "usage:"),
     (["6.1"], 2, "usage:"),
-    (["5.4", "6.12"], 2, "offer no kernel 5.4"),
+    (["5.4", "6.12"], 2, "have no kernel 5.4"),
     (["6.18", "6.12"], 2, "is not older than"),
     (["6.18", "6.18"], 2, "is not older than"),
     (["--base", "none", "6.1", "7.3"], 2, "no such folder"),

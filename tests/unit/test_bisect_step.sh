@@ -15,7 +15,7 @@ cp -r "$top/tests/bench/ladder" "$tree/tests/bench/"
 ln -s "${PATHPROF:-$top/build/bin/pathprof}" "$tree/build/bin/pathprof"
 
 # Each recording takes a line of the file script: its exit status, or how much
-# dearer the stage estab has become, in %.
+# more the stage estab costs, in %.
 cat >"$tree/scripts/workload" <<END
 #!/bin/bash
 echo "\$@" >>"$tmp/calls"

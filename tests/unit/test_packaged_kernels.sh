@@ -191,7 +191,7 @@ holds "its image and its modules are there" unpacked 7.2.12+deb13-amd64
 holds "apt has lists and sources of its own" own_sources
 says "no modules, no guest" 3 "*the modules of 7.0.13+deb13-amd64 are*" \
 	fetch 7.0.13+deb13-amd64
-says "no such release" 2 "*offer no image of 5.4.1-amd64*" fetch 5.4.1-amd64
+says "no such release" 2 "*have no image of 5.4.1-amd64*" fetch 5.4.1-amd64
 
 rm "$tmp/pool/linux-image-6.1.0-10-amd64.deb"
 says "a download fails" 1 "*fetching 6.1.0-10-amd64 failed*" \

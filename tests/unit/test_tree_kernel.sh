@@ -86,8 +86,8 @@ expect "no such folder" 2 "no such folder" "$tmp/none"
 expect "a folder that is no kernel" 2 "no kernel source tree" "$tmp"
 mkdir "$tmp/my tree"
 cp -r "$tmp/tree/." "$tmp/my tree"
-expect "a path kbuild cannot take" 3 "takes such a path" "$tmp/my tree"
-expect "an output folder inside the tree" 2 "stays outside" \
+expect "a path kbuild cannot take" 3 "cannot take such a path" "$tmp/my tree"
+expect "an output folder inside the tree" 2 "choose a folder outside" \
 	--output "$tmp/tree/out" "$tmp/tree"
 touch "$tmp/tree/.config"
 expect "a tree built in place" 3 "make mrproper" "$tmp/tree"

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside a deterministic guest: what one data segment costs in instructions
-without the module, with it idle, with it treating, and after rmmod.
+"""Inside a deterministic guest: count the instructions of one data segment
+without the module, with the module idle, with it active, and after rmmod.
 
-One guest nanosecond is one instruction and nothing delays the packets, so the
-time of a transfer the CPU limits is the work of both ends.  Prints one JSON
-document; run beside this boots the guest and makes the table.
+One guest nanosecond is one instruction, and nothing delays the packets.  The
+time of a transfer that is limited by the CPU is therefore the work of both
+ends.  Writes one JSON document; the script run boots the guest and makes the
+table.
 
 usage: measure.py MODULE.ko SEED REPEAT WRITE [WORKLOAD-REGEX]
 """
@@ -23,9 +24,9 @@ TRACING = Path("/sys/kernel/tracing")
 HOOKS = ["tcp_current_mss", "__tcp_select_window"]
 
 #: MTU (0: loopback), segmentation offload, receive buffer, bytes to send.
-#: The buffer is fixed, lest autotuning make one transfer differ from the
-#: next, and large: more segments than seg_max, and fewer packets than the
-#: 1000 a veth end queues before it drops.
+#: The buffer is fixed, since with autotuning transfers would differ.  It holds
+#: more segments than seg_max, and fewer packets than the 1000 that a veth end
+#: queues before it drops.
 WORKLOADS = {
     "veth 1500 gso on": (1500, True, 1 << 20, 48 << 20),
     "veth 1500 gso off": (1500, False, 1 << 20, 32 << 20),
@@ -43,8 +44,8 @@ def run(*argv, **options):
 
 
 def first_come():
-    """Each end runs until it must wait: what is sent between two switches
-    does not hang on the scheduler's own clock."""
+    """Each end runs until it must wait, so that the scheduler's own clock does
+    not decide how much is sent between two switches."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
@@ -60,7 +61,7 @@ class Bed:
         for end in self.ends:
             run("ip", "netns", "add", end)
             # No tail loss probes: a closed window looks like a lost tail, and
-            # what is then sent twice differs from one transfer to the next.
+            # the amount retransmitted would differ between transfers.
             run("ip", "netns", "exec", end, "sysctl", "-qw",
                 "net.ipv4.tcp_no_metrics_save=1",
                 "net.ipv4.tcp_moderate_rcvbuf=0",
@@ -88,14 +89,14 @@ class Bed:
             "--address", self.address, "--port", str(port),
             "--write", str(write), "--writes", str(self.size // share // write),
             preexec_fn=first_come))
-        # CPU time has the start and end of two processes in it.
+        # CPU time includes start and end of two processes.
         return {"workload": self.name, "instructions": result["ns"],
                 "cpu": result["cpu_ns"], "segments": result["segments"],
                 "bytes": result["bytes"],
                 "packets": self.counter("OutSegs") - sent}
 
     def counter(self, name):
-        """One of the kernel's for TCP, both ends together."""
+        """One TCP counter of the kernel, the sum of both ends."""
         total = 0
         for end in self.ends:
             text = run("ip", "netns", "exec", end, "cat", "/proc/net/snmp")
@@ -105,8 +106,8 @@ class Bed:
 
 
 def counted(bed, port, write):
-    """The same under kprobes on the diverted functions: calls of each.
-    A transfer of its own, since counting costs instructions."""
+    """A transfer under kprobes on the diverted functions: the calls of each.
+    Separate from the timed transfers, since counting costs instructions."""
     (TRACING / "kprobe_events").write_text(
         "".join(f"p:cost_{n} {hook}\n" for n, hook in enumerate(HOOKS)))
     events = [TRACING / f"events/kprobes/cost_{n}" for n in range(len(HOOKS))]
@@ -126,7 +127,7 @@ def measure(beds, module, seed, repeat, write):
     for arm, parameters in ARMS.items():
         if parameters is not None:
             run("insmod", module, *parameters)
-        for bed in beds:  # nor is the first use of what was just changed
+        for bed in beds:  # warm-up: the first use after a change
             bed.transfer(6000, write, share=16)
         for turn in range(repeat):
             for bed in beds:
@@ -152,7 +153,7 @@ def main():
     only = sys.argv[6] if len(sys.argv) > 6 else ""
     if not (TRACING / "kprobe_events").exists():
         run("mount", "-t", "tracefs", "tracefs", str(TRACING))
-    # Without this the real-time class is halted for 5 % of each second.
+    # Otherwise the real-time class is paused for 5 % of each second.
     Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
     beds = [Bed(name) for name in WORKLOADS if re.search(only, name)]
     runs, calls = measure(beds, module, seed, repeat, write)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The tables of a cost experiment: instructions per segment, what each arm adds
-to transfers of the same packets and to all, calls of the diverted functions.
+"""The tables of the cost benchmark: instructions per segment, instructions that
+each arm adds to transfers of the same packets and to all transfers, and calls
+of the diverted functions.
 
 usage: table.py RESULTS.json...
 Exit status: 0, or 1 if a limit is missed.
@@ -11,8 +12,8 @@ import sys
 from pathlib import Path
 from statistics import fmean, median
 
-#: Percent of the instructions without the module (issue's figures); the last
-#: both ways.
+#: Most that an arm may add, in percent of the instructions without the module;
+#: "removed" must also not save more.
 LIMITS = {"observe": 0.5, "treated": 1.5, "removed": 0.02}
 HOOKS = ["tcp_current_mss", "__tcp_select_window"]
 
@@ -29,15 +30,16 @@ def base_cost(document, workload):
 
 
 def added(document, workload, arm):
-    """Percent the arm adds, within one guest, for the same bytes: an arm that
-    sends more and smaller segments must not look cheaper for it."""
+    """Percent the arm adds, within one guest, for the same bytes: more and
+    smaller segments must not make an arm look cheaper."""
     return 100 * (mean(document, workload, arm, "instructions")
                   / mean(document, workload, "absent", "instructions") - 1)
 
 
 def same_packets(document, workload, arm):
-    """Percent the arm adds to transfers of as many packets, a figure for each
-    number: the least of either.  What is left is the code's, not the order's."""
+    """Percent the arm adds to transfers of equally many packets, one value per
+    number of packets, from the minimum of each arm.  This removes differences
+    of the packet pattern and leaves those of the code."""
     least = {}
     for run in document["runs"]:
         if run["workload"] == workload:
@@ -52,8 +54,8 @@ def missed(arm, percent):
     return (abs(percent) if arm == "removed" else percent) > LIMITS[arm]
 
 
-def table(documents, workloads, middle, percents_of):
-    """One of what each arm adds; how many miss their limit, or have no figure."""
+def table(documents, workloads, average, percents_of):
+    """Print what each arm adds; how many miss their limit or have no value."""
     misses = 0
     print(f"{'workload':<18} {'instr/seg':>9}", end="")
     for arm in LIMITS:
@@ -68,9 +70,9 @@ def table(documents, workloads, middle, percents_of):
                 print(f" {'none!':>23}", end="")
                 misses += 1
                 continue
-            bad = missed(arm, middle(percents))
+            bad = missed(arm, average(percents))
             misses += bad
-            text = (f"{middle(percents):+.2f} ({min(percents):+.2f}"
+            text = (f"{average(percents):+.2f} ({min(percents):+.2f}"
                     f"..{max(percents):+.2f}){'!' if bad else ' '}")
             print(f" {text:>23}", end="")
         print()
@@ -88,8 +90,8 @@ def main():
             for workload in workloads for arm in LIMITS}
     misses = table(documents, workloads, median,
                    lambda workload, arm: same[workload, arm])
-    print("\nto all transfers: mean (least..most) of the seeds; orders of "
-          "packets differ, by chance")
+    print("\nto all transfers: mean (least..most) of the seeds; packet "
+          "patterns differ by chance")
     table(documents, workloads, fmean, lambda workload, arm: [
         added(d, workload, arm) for d in documents])
     print("\ncalls per segment of the diverted functions, and instructions "
@@ -108,7 +110,7 @@ def main():
                   + " ".join(f"{rate:19.3f}" for rate in rates)
                   + (f" {median(percents) / 100 * base / sum(rates):11.0f}"
                      if percents else ""))
-    # All arms' transfers together; some at the end of slow start are usual.
+    # Of all arms together; a few at the end of slow start are normal.
     for document in documents:
         lost = {k: v for k, v in document["retransmitted"].items() if v}
         if lost:

@@ -1,13 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""How much of a stream of frames a capturing program gets to see: the kernel's
-packet generator sends at a given rate, tcpdump takes every frame apart as an
-intrusion detection would, and its own count of what the kernel dropped is the
-loss (SDSC/GIAC 2008, "Capture Testing Methodology").
+"""Measure how much of a stream of frames a capture program receives
+(SDSC/GIAC 2008, "Capture Testing Methodology").  The kernel's packet generator
+sends at a given rate, and tcpdump decodes every frame as an intrusion detection
+system would.  The loss is tcpdump's own count of frames that the kernel dropped.
 
 Environment: FRAME (bytes, 1500), RATE_MBIT (200), FRAMES (20000), READER_CPU
-and SENDER_CPU (any; 0).  Prints one JSON object: captured_percent and what it is
-made of.
+(any) and SENDER_CPU (0).  Prints one JSON object: captured_percent and the
+counts it is computed from.
 """
 import json
 import re
@@ -26,7 +26,7 @@ FIGURES = re.compile(r"(\d+) packets (captured|received by filter|dropped by "
 
 
 def generate(frame, rate_mbit, frames, cpu):
-    """Send, and return Mbit/s as the generator tells it."""
+    """Send; returns Mbit/s as the generator reports it."""
     mac = json.loads(link.run("ip", "-n", link.RECEIVER, "-j", "link", "show",
                               "veth0"))[0]["address"]
     thread = f"kpktgend_{cpu}"
@@ -36,7 +36,7 @@ def generate(frame, rate_mbit, frames, cpu):
               ("veth0", f"dst {link.ADDRESS}"), ("veth0", f"dst_mac {mac}"),
               ("veth0", "udp_dst_min 9"), ("veth0", "udp_dst_max 9"),
               ("pgctrl", "start")]
-    # Its files belong to the namespace of whoever looks at them.
+    # Its files belong to the namespace of the process that reads them.
     script = ["cd /proc/net/pktgen || exit",
               *(f"echo {words} >{file} || exit" for file, words in writes),
               "grep Mb/sec veth0"]
@@ -45,7 +45,7 @@ def generate(frame, rate_mbit, frames, cpu):
 
 
 def rate_of(frame, rate_mbit):
-    """Frames a second."""
+    """Frames per second."""
     return round(rate_mbit * 1e6 / 8 / frame)
 
 
@@ -66,7 +66,7 @@ def main():
             await_words(said, LISTENS, reader)
             sent = generate(frame, rate, frames,
                             int(link.setting("SENDER_CPU", "0")))
-            time.sleep(1.5)  # it counts by blocks of the ring, of 1 s at most
+            time.sleep(1.5)  # it counts whole blocks of the ring, at most 1 s each
         finally:
             reader.send_signal(signal.SIGINT)
             reader.wait()
@@ -74,12 +74,12 @@ def main():
         count = {what: int(number)
                  for number, what in FIGURES.findall(said.read())}
     received = count.get("received by filter", 0)
-    # The kernel counts a frame that meets a full ring twice, now and then.
+    # Sometimes the kernel counts a frame that finds the ring full twice.
     if not frames <= received <= 1.01 * frames:
-        sys.exit(f"capture: {frames} frames sent, and tcpdump tells {count}")
+        sys.exit(f"capture: {frames} frames sent, tcpdump reports {count}")
     dropped = count["dropped by kernel"]
     print(json.dumps({
-        # What still waits in the ring at the end is not lost.
+        # Frames that wait in the ring at the end are not lost.
         "captured_percent": 100 - 100 * dropped / received,
         "frames": received, "dropped": dropped, "sent_mbit": sent}))
 
@@ -93,7 +93,7 @@ def await_words(file, words, process):
             break
         time.sleep(0.02)  # polling interval
     file.seek(0)
-    sys.exit(f"capture: tcpdump does not listen: {file.read().strip()}")
+    sys.exit(f"capture: tcpdump did not start to listen: {file.read().strip()}")
 
 
 if __name__ == "__main__":

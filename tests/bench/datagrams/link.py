@@ -23,12 +23,12 @@ def inside(namespace, *argv):
 
 
 def pinned(cpu, *argv):
-    """@cpu: a number; "": wherever the kernel likes."""
+    """Run on that CPU; "" means any."""
     return ["taskset", "-c", cpu, *argv] if cpu else list(argv)
 
 
 def setting(name, default):
-    """An environment variable, as the arms of an experiment set them."""
+    """An environment variable, set by the arm of an experiment."""
     return os.environ.get(name, default)
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""A stream of datagrams that gets faster and faster, until it is lost: iperf3
-over UDP (CESNET 2003, section 6, with RUDE and CRUDE).
+"""Send datagrams at a rising rate, with iperf3 over UDP (CESNET 2003, section 6,
+which used RUDE and CRUDE).
 
 Environment: PACKET (bytes with headers, 1500), STEPS_MBIT ("100 200 400 ..."),
-STEP_MS (200; of each).  Prints one JSON object: top_mbit, the most that arrived
-in any step; clean_mbit, the last step before 1 % was lost; and of each step
-what arrived and what was lost.
+STEP_MS (duration of a step, 200).  Prints one JSON object: top_mbit, the highest
+rate that arrived in any step; clean_mbit, the highest with at most 1 % lost; and
+for each step the rate that arrived and the loss.
 """
 import json
 import subprocess
@@ -21,7 +21,7 @@ PORT = 5201
 
 
 def step(mbit, packet, ms):
-    """What arrived, Mbit/s of payload, and what was lost, %."""
+    """The payload rate that arrived in Mbit/s, and the loss in %."""
     size = packet - HEADERS
     count = max(20, round(mbit * 1e6 / 8 * ms / 1000 / size))
     server = subprocess.Popen(
@@ -50,7 +50,7 @@ def await_server():
                                  f"sport = {PORT}")):
             return
         time.sleep(0.02)  # polling interval
-    sys.exit("ramp: iperf3 does not listen")
+    sys.exit("ramp: iperf3 did not start to listen")
 
 
 def main():

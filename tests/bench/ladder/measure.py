@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside a guest: records the named workloads, each in namespaces of its own.
-Per round one run without pathprof, for what the whole costs, and one under
-`pathprof record --sample 1`, for what each path and stage costs.  Writes
-FOLDER/WORKLOAD-SEED.json for each round: a profile, with what the unprofiled
-run took as its member "load" (profile-format.rst).
+"""Inside a guest: record the named workloads, each in namespaces of its own.
+Each round is one run without pathprof, for the total cost, and one under
+`pathprof record --sample 1`, for the cost of each path and stage.  Writes
+FOLDER/WORKLOAD-SEED.json for each round: a profile, with the result of the
+unprofiled run as its member "load" (profile-format.rst).
 
 usage: record.py LOAD PATHPROF FOLDER FIRST-SEED ROUNDS WORKLOAD...
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from workloads import WORKLOADS
 
-# Seconds that the kernel has, of the guest's time, to take namespaces down.
+# Seconds of guest time that the kernel has to remove namespaces.
 TEARDOWN = 2
 
 
@@ -31,10 +31,10 @@ def first_come(pid):
 
 @contextmanager
 def all_first_come():
-    """Both ends run so, and the softirq thread as well: who runs does not hang
-    on the scheduler's own clock.  Not while namespaces are made and removed: a
-    writer of disable_ipv6 would spin for ever on a lock whose holder, a kernel
-    thread, never ran."""
+    """Both ends and the softirq thread run until they must wait, so that the
+    scheduler's own clock does not decide who runs.  Not while namespaces are
+    made and removed: a writer of disable_ipv6 would spin forever on a lock held
+    by a kernel thread that never runs."""
     Path("/proc/sys/kernel/sched_rt_runtime_us").write_text("-1")
     for task in Path("/proc").glob("[0-9]*/comm"):
         if task.read_text().startswith("ksoftirqd/"):
@@ -56,7 +56,7 @@ def run(*argv, **options):
 
 
 class Bed:
-    """Namespaces a and b, joined by veth, as a workload wants them."""
+    """Namespaces a and b, joined by veth, set up for a workload."""
 
     def __init__(self, workload):
         for ns in "ab":
@@ -75,7 +75,7 @@ class Bed:
                 *workload.features.split())
             run("ip", "-n", ns, "link", "set", "veth0", "mtu", workload.mtu,
                 "up")
-            # A neighbour to be confirmed costs 95 instructions a packet.
+            # A stale neighbour entry costs 95 instructions per packet.
             run("ip", "-n", ns, "neigh", "add", f"10.9.0.{3 - n}", "lladdr",
                 f"02:00:00:00:00:0{3 - n}", "nud", "permanent", "dev", "veth0")
             if workload.delay_us:
@@ -83,8 +83,8 @@ class Bed:
                     "netem", "limit", 10000, "delay",
                     f"{workload.delay_us}us")
         if workload.drop_each:
-            # Each so-manieth packet, not a random one: as often in each run.
-            # Where it arrives: what the sender's own host drops, TCP knows of.
+            # Every N-th packet, not a random one: equally many in each run.
+            # Dropped at the receiver: TCP notices drops of its own host.
             run("tc", "-n", "b", "qdisc", "add", "dev", "veth0", "clsact")
             run("tc", "-n", "b", "filter", "add", "dev", "veth0", "ingress",
                 "matchall", "action", "gact", "ok", "random", "determ",
@@ -121,7 +121,7 @@ def record(workload, pathprof, output, seed):
 
 def main():
     load, pathprof, folder, first, rounds, *names = sys.argv[1:]
-    # Reading a program over 9p costs more than running it.
+    # Reading a program over 9p takes longer than running it.
     programs = Path(tempfile.mkdtemp())
     shutil.copy(load, programs / "tcpload")
     shutil.copy(pathprof, programs / "pathprof")

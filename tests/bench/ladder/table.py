@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What a packet costs on each kernel of the ladder: a table, a plot, and which
-figures moved from one kernel to the next.
+"""The cost of a packet on each kernel of the ladder: a table, a plot, and the
+metrics that moved from one kernel to the next.
 
-Reads FOLDER/RELEASE/WORKLOAD.json (profiles with the member "load", as
-scripts/workload writes them); writes ladder.txt, ladder.svg, ladder.png and
-ladder.json into OUTPUT.  Which figures there are, and what a change of one is,
-`pathprof check` says.
+Reads FOLDER/RELEASE/WORKLOAD.json (profiles with the member "load", written by
+scripts/workload); writes ladder.txt, ladder.svg, ladder.png and ladder.json into
+OUTPUT.  `pathprof check` defines the metrics and what counts as a change.
 
 usage: ladder.py FOLDER OUTPUT
 """
@@ -24,7 +23,7 @@ from workloads import WORKLOADS
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-STEP = 2.0  # %: a change of a whole that the documentation explains
+STEP = 2.0  # %: a change of the total that the documentation explains
 PART = 5.0  # %: of one kind of packet or stage
 
 
@@ -33,8 +32,8 @@ def version_key(release):
 
 
 def read(folder):
-    """{release: {workload: profile}}, in the order of versions and of the
-    table of workloads."""
+    """{release: {workload: profile}}, ordered by version and by the table of
+    workloads."""
     found = {}
     for release in sorted((p for p in folder.iterdir() if p.is_dir()),
                           key=lambda p: version_key(p.name)):
@@ -52,7 +51,7 @@ def packets(profile):
 
 def by_stage(profile):
     """{(direction, stage): instructions per packet of the profile}, work only,
-    in the order packets take."""
+    in the order in which packets pass them."""
     stages = {s["id"]: s for s in profile["stages"]}
     sums = {}
     for path in profile["paths"]:
@@ -74,15 +73,15 @@ def profiled(profile):
 
 def unprofiled(profile, workload):
     """Instructions per packet of the run without pathprof; None where the
-    load waits, for then its time is not its work."""
+    load waits: its time is not its work."""
     if workload.waits:
         return None
     return profile["load"]["ns"] / profile["load"]["packets"]
 
 
 def moved(folder, older, newer, name):
-    """Figures of one workload that moved by more than PART from one release
-    to the next: (figure, before, after, change in %)."""
+    """Metrics of one workload that moved by more than PART from one release
+    to the next: (metric, before, after, change in %)."""
     done = subprocess.run(
         ["build/bin/pathprof", "check", "--json", "--raw", "--tolerance",
          str(PART), folder / older / f"{name}.json",
@@ -120,7 +119,7 @@ def table(ladder, figure):
 
 
 def steps(ladder, folder):
-    """What moved between neighbours, where the whole moved by STEP."""
+    """What moved between neighbours where the total moved by STEP."""
     lines = []
     releases = list(ladder)
     for older, newer in zip(releases, releases[1:]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The named workloads: what each is for, and how it is laid out."""
+"""The named workloads: traffic, network and options of recording."""
 import sys
 from dataclasses import dataclass
 
@@ -15,17 +15,17 @@ class Workload:
     mtu: int = 1500
     features: str = SEGMENT_BY_SOFTWARE  # ethtool -K, both ends
     delay_us: int = 0   # netem, each way
-    drop_each: int = 0  # of the packets sent, the so-manieth is dropped
+    drop_each: int = 0  # N: every N-th packet sent is dropped
     record: str = ""    # options of pathprof record
 
     @property
     def waits(self):
-        """Does its time hold more than its work?"""
+        """Does its time include waiting?"""
         return bool(self.delay_us) or "--pause" in self.load
 
     @property
     def warm_up(self):
-        """The same load, less of it: first uses are not measured."""
+        """A shortened load, so that first uses are not measured."""
         kind, *options = self.load.split()
         at = options.index("--count") + 1
         options[at] = str(max(int(options[at]) // 20, 64))
@@ -37,7 +37,7 @@ WORKLOADS = {
         "one stream, 64 KB at a time, software GSO and GRO, MTU 1500",
         "bursts --count 400 --size 65536 --burst 1"),
     "ping-pong": Workload(
-        "one byte there, one byte back, two processes",
+        "one byte each way between two processes",
         "ping-pong --count 4000"),
     "churn": Workload(
         "connect, 512 bytes each way, close",
@@ -46,7 +46,7 @@ WORKLOADS = {
         "64 streams in turn, 4 KB writes",
         "bursts --flows 64 --count 3200 --size 4096 --burst 64"),
     "loss": Workload(
-        "one stream, 2 ms RTT, each 97th packet dropped: SACK recovery",
+        "one stream, 2 ms RTT, every 97th packet dropped: SACK recovery",
         "bursts --count 500 --size 65536",
         features=NO_OFFLOADS, delay_us=1000, drop_each=97),
     "jumbo": Workload(
@@ -65,7 +65,7 @@ WORKLOADS = {
 
 
 def main():
-    """Without an argument: list them; with one: is there such a workload?"""
+    """Without an argument: list them; with one: does that workload exist?"""
     if len(sys.argv) > 1:
         return sys.argv[1] not in WORKLOADS
     for name, workload in WORKLOADS.items():

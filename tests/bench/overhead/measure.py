@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside a deterministic guest: what a packet costs in instructions while
-nothing, pathprof or another tracer observes it.
+"""Inside a deterministic guest: count the instructions of a packet while
+nothing, pathprof, or another tracer observes it.
 
-One guest nanosecond is one instruction, there is one CPU, and the loads keep
-it busy: the time a load takes is all that was executed, the tool's own threads
-included.  What the tool still does afterwards, until it has caught up, is
-added from its threads' run time.
+One guest nanosecond is one instruction, there is one CPU, and the loads keep it
+busy.  The time of a load is therefore all that was executed, including the
+threads of the tool.  The run time of these threads after the load, until the
+tool has caught up, is added.
 
 usage: measure.py LOAD PATHPROF RESULTS.json [ARM-REGEX [WORKLOAD-REGEX]]
 """
@@ -28,7 +28,7 @@ WORKLOADS = {
                   65536, 16, 2560),
     "64 KB writes": ([], 65536, 128, 20480),
 }
-#: Functions, and what they call their packet.
+#: Functions, and the name of their packet argument.
 HOOKS = {"ip_output": "skb", "__dev_queue_xmit": "skb",
          "dev_hard_start_xmit": "first", "ip_rcv": "skb", "tcp_v4_rcv": "skb",
          "tcp_rcv_established": "skb"}
@@ -43,8 +43,9 @@ kfunc:{hook} {{ printf("%llx %llu %s\\n", (uint64)args->{packet}, nsecs, probe);
 """ for hook, packet in HOOKS.items())
 TRACEPOINTS = ["-e", "net:*", "-e", "skb:*", "-e", "tcp:*"]
 
-#: Arm: command ({pp} is pathprof, {out} a file), what its output or the file
-#: "ready" must hold before it counts as attached; None: nothing runs.
+#: Arm: command ({pp} is pathprof, {out} a file), and how to recognise that it is
+#: attached: "fd" by --ready-fd, another text by its output, a number by waiting
+#: so many seconds.  None: nothing runs.
 ARMS = {
     "unprofiled": None,
     "pathprof default": (["{pp}", "record", "-o", "{out}"], "fd"),
@@ -133,16 +134,16 @@ class Tool:
                     sys.exit("measure: " + self.log.read_text())
                 time.sleep(0.1)
         else:
-            time.sleep(ready)  # it never says so
+            time.sleep(ready)  # it reports nothing
         self.start_ns = time.monotonic_ns() - before
 
     def still_there(self):
-        """One that has ended would look as if it cost nothing."""
+        """A tool that has ended would seem to cost nothing."""
         if self.process and self.process.poll() is not None:
             sys.exit("measure: it has ended: " + self.log.read_text())
 
     def catch_up(self):
-        """What it ran after the load, until quiet for 100 ms (or 10 s)."""
+        """Its run time after the load, until idle for 100 ms, at most 10 s."""
         if not self.process:
             return 0
         first = last = run_time(self.process.pid)
@@ -168,7 +169,7 @@ class Tool:
         return max(sizes, default=0)
 
     def stop(self):
-        """Nanoseconds until it was gone."""
+        """Nanoseconds until it had ended."""
         if not self.process:
             return 0
         before = time.monotonic_ns()
@@ -178,7 +179,7 @@ class Tool:
 
 
 def lost_events(arm, log, out):
-    """What the tool says it lost; None if it does not say."""
+    """Events that the tool reports as lost; None if it reports nothing."""
     if arm.startswith("pathprof") and out.exists():
         account = json.loads(out.read_text())["account"]
         return sum(account[word] for word in
@@ -244,8 +245,8 @@ def main():
              if re.search(sys.argv[5] if len(sys.argv) > 5 else "", name)]
     folder = Path("/tmp/overhead")
     folder.mkdir()
-    # Reading a program over 9p costs more than running it, and the clock jumps
-    # while the host is waited for: libraries too.
+    # Reading a program or a library over 9p takes longer than running it, and
+    # the clock jumps while the guest waits for the host.
     linked = run("ldd", pathprof)
     for file in (load, pathprof, *re.findall(r"=> (/\S+)", linked)):
         shutil.copy(file, folder)

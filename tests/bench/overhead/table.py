@@ -27,7 +27,7 @@ def cost(run):
 
 def per_packet(arm, workload, rounds):
     """Instructions per packet of runs of one length: the share of ACKs among
-    the packets hangs on it."""
+    the packets depends on it."""
     return median(cost(run) for run in arm["runs"]
                   if (run["workload"], run["rounds"]) == (workload, rounds))
 

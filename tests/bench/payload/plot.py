@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Plots a payload sweep: goodput against the size of one write, stock and
-treated, a panel for each delay and window.
+"""Plot a payload sweep: goodput against the size of one write, stock and
+treated, one panel for each delay and window.
 
 usage: plot.py OUT RESULTS.json... (writes OUT.svg and OUT.png)
 """
@@ -13,10 +13,10 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-# Distinct in grey and to colour-blind readers: shape and line differ too.
+# Shape and line differ too, for greyscale and for colour-blind readers.
 STYLE = {"stock": {"color": "#d55e00", "marker": "o", "linestyle": "--"},
          "treated": {"color": "#0072b2", "marker": "s", "linestyle": "-"}}
-DIP = (7436, 8948)  # bytes; where the paper's figure 3 has it
+DIP = (7436, 8948)  # bytes; as in figure 3 of the paper
 
 
 def panels(documents):
@@ -43,7 +43,7 @@ def draw(axes, key, arms):
         axes.plot(writes, rates, label=arm, markersize=4, linewidth=1.2,
                   **STYLE[arm])
         if arm == "stock":
-            # It differs with the size of the first segments.
+            # The window varies with the size of the first segments.
             usual = sorted(windows)[len(windows) // 2]
     axes.axvspan(*DIP, color="0.88", zorder=0)
     if rtt:
@@ -80,7 +80,7 @@ def main():
     figure.tight_layout()
     figure.savefig(f"{out}.svg",
                    metadata={"Date": None})
-    # matplotlib leaves blanks at the ends of path lines.
+    # matplotlib leaves trailing blanks in paths.
     svg = Path(f"{out}.svg")
     svg.write_text("".join(line.rstrip() + "\n" for line in
                            svg.read_text().splitlines()))

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Inside a deterministic guest: programs of the distribution whose receive
-buffer is small, without the module and with its sender's policy (tx_frac).
+"""Inside a deterministic guest: run programs of the distribution with small
+receive buffers, without the module and with its sender's policy (tx_frac).
 
-Cases print as they end, and go to one JSON file with the packets of each (the
-first 96 bytes; .pcap beside the JSON).
+Each case is printed when it ends and added to one JSON file.  The first 96 bytes
+of its packets go to a .pcap file beside it.
 
 usage: measure.py MODULE.ko RESULTS.json [CASE-REGEX]
 """
@@ -41,7 +41,7 @@ def inside(namespace, *argv):
 
 @contextmanager
 def background(*argv, ready=None):
-    """A server, until the block ends; ready() says when it answers."""
+    """A server, until the block ends; ready() is true once it answers."""
     with tempfile.TemporaryFile("w+") as log, \
             subprocess.Popen([str(word) for word in argv],
                              stdin=subprocess.DEVNULL, stdout=log,
@@ -68,8 +68,8 @@ def listens(namespace, port):
 
 @contextmanager
 def network(mtu=65536, rtt_ms=0, rmem=DEFAULT_RMEM):
-    """Loopback of one namespace, or with rtt_ms two joined by veth: names of
-    the two ends and the address of the first."""
+    """Loopback of one namespace, or with rtt_ms two namespaces joined by veth.
+    Yields the names of the two ends and the address of the first."""
     ends = ["programs-a", "programs-b"] if rtt_ms else ["programs-a"]
     for end in ends:
         run("ip", "netns", "add", end)
@@ -97,20 +97,20 @@ def network(mtu=65536, rtt_ms=0, rmem=DEFAULT_RMEM):
 
 @contextmanager
 def captured(namespace, port, file):
-    """tcpdump in that namespace; the packets go to file."""
+    """Run tcpdump in that namespace; the packets go to file."""
     argv = inside(namespace, "tcpdump", "-i", "any", "-n", "-s", "96",
                   "--immediate-mode", "-U", "-c", "4000", "-w", file,
                   f"tcp port {port}")
-    # The file is there once tcpdump listens.
+    # tcpdump creates the file when it starts to listen.
     file.unlink(missing_ok=True)
     with background(*argv, ready=file.exists):
         yield
 
 
 def seconds_of(text):
-    """What redis-benchmark says one request took."""
+    """Seconds that redis-benchmark reports for one request."""
     took = float(re.search(r"completed in ([\d.]+) seconds", text).group(1))
-    # Finer, but its histogram ends at 3 s.
+    # The average is more precise, but its histogram ends at 3 s.
     average = re.search(r" max\n\s+([\d.]+)", text)
     if took < 2 and average:
         took = float(average.group(1)) / 1000

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""An MQTT subscriber with a receive buffer of its own size: subscribes, takes
-COUNT messages, prints bytes and seconds from the first message's request to
-the end of the last.
+"""An MQTT subscriber with a chosen receive buffer: subscribes, takes COUNT
+messages, prints bytes and seconds from the request of the first message to the
+end of the last.
 
 usage: subscriber.py ADDRESS PORT SO_RCVBUF before|after COUNT
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The heat map of table.py beside it: utilisation of every cell of the base
-grid, stock beside treated, a panel for each RTT.  It draws what was judged
-elsewhere.
+grid, stock beside treated, one panel per RTT.  It draws what table.py judged.
 """
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ matplotlib.use("agg")
 from matplotlib import patches  # noqa: E402
 from matplotlib import pyplot as plt  # noqa: E402
 
-# Told apart with any colour vision, and in grey.
+# Distinguishable with any colour vision, and in grey.
 COLOURS = matplotlib.colormaps["cividis"]
 ALARM = "#c1121f"
 INK, SOFT, FAINT = "#1b1b1b", "#666666", "#c9c9c9"
 
-#: Inches; a column is 45 pixels where the whole is 1200 wide.
+#: Inches; a column is 45 pixels in a picture 1200 pixels wide.
 COLUMN, LINE, GROUP_GAP = 0.45, 0.27, 0.07
 LEFT, RIGHT, BETWEEN = 1.25, 0.15, 0.2
 TOP, PANEL_GAP, BOTTOM = 1.12, 0.62, 0.78
@@ -37,7 +36,7 @@ def places(rows: list[Any]) -> dict[tuple[Any, bool], float]:
 
 
 def number(value: float) -> str:
-    """Percent, rounded down: what misses 95 does not read 95."""
+    """Percent, rounded down: a cell below 95 must not read 95."""
     value = math.floor(value * 1000 + 1e-6) / 10
     return f"{value:.1f}" if value < 10 else f"{math.floor(value)}"
 

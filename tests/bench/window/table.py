@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Judges the cells of a window grid that mssab measured, and keeps what came
-out: a heat map, a table, and the counts at the end of a page.  It measures
-nothing; Documentation/results/grid.rst says what the words mean.
+"""Judge the cells of a window grid that mssab measured, and write the result: a
+heat map, a table, and the counts at the end of a page.  It measures nothing.
+Documentation/results/grid.rst defines the words.
 
 usage: tests/bench/window/table.py [-o DIR] RESULTS.json...
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 OUT = Path(__file__).resolve().parents[3] / "Documentation/results"
-#: From here on the page is ours.
+#: The page from here on is generated.
 MARK = ".. The remainder is written by tests/bench/window/table.py.\n"
 
 #: Utilisation to reach with windows of two segments and more, and below.
@@ -255,7 +255,7 @@ def text_table(kernel: str, groups: dict[str, list[Row]]) -> str:
 
 
 def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
-    """What the page says of one kernel."""
+    """The page's part for one kernel."""
     name = f"grid-{series(kernel)}"
     out = [heading(kernel, "="),
            f".. image:: {name}.png\n   :alt: heat map of utilisation\n"
@@ -307,7 +307,7 @@ def load(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
 
 
 def write_page(page: Path, parts: list[str]) -> None:
-    """The page's own text stays, all after the mark is new."""
+    """Keep the page's own text, replace everything after the mark."""
     text = page.read_text() if page.exists() else ""
     own = text.partition(MARK)[0] if MARK in text else text + "\n" * bool(text)
     page.write_text(own + MARK + "\n" + "\n".join(parts))
@@ -326,7 +326,7 @@ def main() -> int:
     kernels = load(args.results)
     if not kernels:
         sys.exit("bench-window: the results hold no cell")
-    # Only drawing needs what scripts/setup plot installs.
+    # Only drawing needs the packages of scripts/setup plot.
     sys.dont_write_bytecode = True
     import plot
     args.output.mkdir(parents=True, exist_ok=True)
