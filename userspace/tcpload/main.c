@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifndef VERSION
+#define VERSION "unknown"
+#endif
+
 static const struct command *const commands[] = {
 	&bulk_command, &request_command, &bursts_command, &pingpong_command,
 	&churn_command, &datagrams_command, &rounds_command, &pattern_command,
