@@ -158,11 +158,16 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
 }
 
+/*
+ * The key is 0 if the driver's call began before the hook of its entry was
+ * attached.  Never search for 0: it is the key of an unused entry, whose last
+ * packet would be counted a second time.
+ */
 static __always_inline void rx_gro_result(int result)
 {
 	struct cpu_work *c = cpu_work();
 
-	if (c && gro_merged(result))
+	if (c && c->gro_key && gro_merged(result))
 		follow_end(c->gro_key, ST_RX_MERGED, END_MERGED);
 }
 

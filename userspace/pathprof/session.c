@@ -301,6 +301,24 @@ static uint64_t followed(const struct session *s)
 	       (s->config.cgroup || s->config.arm ? counters[CN_FILTERED] : 0);
 }
 
+/*
+ * Forget the packets that CPUs worked on when the hooks were detached last: a
+ * call that began before they were attached again would take one of them for
+ * its own, whose address may be another packet's by now.
+ */
+static void forget_calls(struct session *s)
+{
+	const struct bpf_map *map = s->skel->maps.cpu_works;
+	size_t size = bpf_map__value_size(map) * libbpf_num_possible_cpus();
+	void *none = calloc(1, size);
+	uint32_t zero = 0;
+
+	if (none)
+		bpf_map__update_elem(map, &zero, sizeof(zero), none, size,
+				     BPF_ANY);
+	free(none);
+}
+
 /* Open a window, let what was chosen arrive, close it; its cost in ns. */
 static uint64_t run_window(void *arg)
 {
@@ -310,6 +328,7 @@ static uint64_t run_window(void *arg)
 	int i;
 
 	attach_all(s);
+	forget_calls(s);
 	opened = now_ns();
 	set_enabled(s, true);
 	pause_ns(WINDOW_NS);
