@@ -25,19 +25,19 @@ static __always_inline void least(__u64 *to, __u64 ns)
 /* A stage of a packet that is followed. */
 static int probe_follow(__u32 round, void *at)
 {
-	struct flight *f = flight_at(*(__u32 *)at);
+	struct tracked_pkt *t = tracked_at(*(__u32 *)at);
 	__u64 begin = bpf_ktime_get_ns(), end;
 
 	(void)round;
 	follow(PROBE_KEY, ST_RX_IP, 0, 0);
 	end = bpf_ktime_get_ns();
-	least(&probe.head, f->last_ns - begin);
-	least(&probe.tail, end - f->last_ns);
+	least(&probe.head, t->last_ns - begin);
+	least(&probe.tail, end - t->last_ns);
 	end = bpf_ktime_get_ns();
 	least(&probe.clock, bpf_ktime_get_ns() - end);
 	/* The next one is a new stage again, and there is room for it. */
-	f->last = ST_RX_NETIF;
-	f->path.n = 1;
+	t->last = ST_RX_NETIF;
+	t->path.n = 1;
 	return 0;
 }
 
@@ -45,16 +45,16 @@ static int probe_follow(__u32 round, void *at)
 static int probe_claim(__u32 round, void *unused)
 {
 	__u64 begin = bpf_ktime_get_ns();
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
 	(void)round;
 	(void)unused;
-	f = tx_take(PROBE_KEY, &probe_work, ST_TX_DEV, &at);
-	if (!f)
+	t = tx_take(PROBE_KEY, &probe_work, ST_TX_DEV, &at);
+	if (!t)
 		return 1;
-	least(&probe.claim, f->last_ns - begin);
-	flight_release(at);
+	least(&probe.claim, t->last_ns - begin);
+	tracked_release(at);
 	return 0;
 }
 
@@ -64,17 +64,17 @@ static int probe_claim(__u32 round, void *unused)
  */
 static __always_inline void probe_measure(void)
 {
-	__u32 at = flight_new(PROBE_KEY);
+	__u32 at = tracked_new(PROBE_KEY);
 
-	if (at == NO_FLIGHT)
+	if (at == NOT_TRACKED)
 		return;
 	probe = (struct probe_costs){ ~0ULL, ~0ULL, ~0ULL, ~0ULL };
-	flight_init(flight_at(at), DIR_RX, ST_RX_NETIF, 0);
-	flight_unlock(at, PROBE_KEY);
+	tracked_init(tracked_at(at), DIR_RX, ST_RX_NETIF, 0);
+	tracked_unlock(at, PROBE_KEY);
 	bpf_loop(PROBE_ROUNDS, probe_follow, &at, 0);
-	at = flight_lock(PROBE_KEY);
-	if (at != NO_FLIGHT)
-		flight_release(at);
+	at = tracked_lock(PROBE_KEY);
+	if (at != NOT_TRACKED)
+		tracked_release(at);
 	bpf_loop(PROBE_ROUNDS, probe_claim, 0, 0);
 	probe.head -= probe.clock / 2;
 	probe.tail -= probe.clock / 2;

@@ -21,62 +21,62 @@ struct {
 __u32 event_packets;	/* numbers given out */
 __u64 events_lost;	/* the ring was full */
 
-static __always_inline void event_fill(struct event *e, struct flight *f,
+static __always_inline void event_fill(struct event *e, struct tracked_pkt *t,
 				       __u32 what, __u64 from)
 {
-	e->ns = f->last_ns;
+	e->ns = t->last_ns;
 	e->from = from;
-	e->number = f->number;
-	e->index = f->events;
+	e->number = t->number;
+	e->index = t->events;
 	e->cpu = bpf_get_smp_processor_id();
-	e->flags = f->path.flags;
-	e->facts = f->path.facts;
-	e->bytes = f->bytes;
-	e->segments = f->segments;
-	e->reason = f->path.reason;
+	e->flags = t->path.flags;
+	e->facts = t->path.facts;
+	e->bytes = t->bytes;
+	e->segments = t->segments;
+	e->reason = t->path.reason;
 	e->what = what;
-	e->stage = f->last;
-	e->end = f->path.end;
-	e->dir = f->path.dir;
-	e->family = f->path.family;
+	e->stage = t->last;
+	e->end = t->path.end;
+	e->dir = t->path.dir;
+	e->family = t->path.family;
 	e->pad[0] = e->pad[1] = e->pad[2] = 0;
 }
 
 /*
- * What has just been done to a flight whose last clock was `from` before.
+ * What has just been done to a packet whose last clock was `from` before.
  * Functions that are not static are verified whether they are called or not:
  * so each asks for events_on itself.  Nobody is woken, as that would be part
  * of the packet's time: userspace looks every few milliseconds.
  */
-__noinline int event_put(struct flight *f, __u32 what, __u64 from)
+__noinline int event_put(struct tracked_pkt *t, __u32 what, __u64 from)
 {
 	struct event *e;
 
-	if (!f || !events_on)
+	if (!t || !events_on)
 		return 0;
 	e = bpf_ringbuf_reserve(&event_ring, sizeof(*e), 0);
 	if (!e) {
 		__sync_fetch_and_add(&events_lost, 1);
 	} else {
-		event_fill(e, f, what, from);
+		event_fill(e, t, what, from);
 		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	}
-	f->events++;
+	t->events++;
 	return 0;
 }
 
 /* A packet is followed from here on; perhaps nobody has read the clock yet. */
-__noinline int event_first(struct flight *f)
+__noinline int event_first(struct tracked_pkt *t)
 {
-	if (!f || !events_on)
+	if (!t || !events_on)
 		return 0;
-	f->number = __sync_fetch_and_add(&event_packets, 1) + 1;
-	if (!f->last_ns)
-		f->last_ns = bpf_ktime_get_ns();
-	return event_put(f, EV_STAGE, f->last_ns);
+	t->number = __sync_fetch_and_add(&event_packets, 1) + 1;
+	if (!t->last_ns)
+		t->last_ns = bpf_ktime_get_ns();
+	return event_put(t, EV_STAGE, t->last_ns);
 }
 
-static __always_inline struct event_flow *event_flow(struct flight *f)
+static __always_inline struct event_flow *event_flow(struct tracked_pkt *t)
 {
 	struct event_flow *e;
 
@@ -84,38 +84,38 @@ static __always_inline struct event_flow *event_flow(struct flight *f)
 	if (!e)
 		__sync_fetch_and_add(&events_lost, 1);
 	else
-		event_fill(&e->event, f, EV_FLOW, f->last_ns);
-	f->events++;
+		event_fill(&e->event, t, EV_FLOW, t->last_ns);
+	t->events++;
 	return e;
 }
 
 /* Whose packet it is, by its headers at `ip`; the device is not NULL. */
-__noinline int event_headers(struct flight *f, __u64 ip, __u64 dev)
+__noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 {
 	struct net_device *device = (struct net_device *)dev;
 	__u32 words[10] = {}, ports[2] = {}, off = 40, i;
 	struct event_flow *e;
 
-	if (!f || !events_on)
+	if (!t || !events_on)
 		return 0;
 	bpf_probe_read_kernel(words, sizeof(words), (void *)ip);
-	if (f->path.family == 4)
+	if (t->path.family == 4)
 		off = (*(__u8 *)words & 0x0f) * 4;
 	bpf_probe_read_kernel(ports, sizeof(ports), (void *)ip + off);
-	e = event_flow(f);
+	e = event_flow(t);
 	if (!e)
 		return 0;
 	for (i = 0; i < 4; i++) {
 		e->source[i] = words[2 + i];
 		e->destination[i] = words[6 + i];
 	}
-	if (f->path.family == 4) {
+	if (t->path.family == 4) {
 		e->source[0] = words[3];
 		e->destination[0] = words[4];
 	}
 	e->source_port = bpf_ntohs(ports[0]);
 	e->destination_port = bpf_ntohs(ports[0] >> 16);
-	e->seq = f->path.flags & PF_UDP ? 0 : bpf_ntohl(ports[1]);
+	e->seq = t->path.flags & PF_UDP ? 0 : bpf_ntohl(ports[1]);
 	e->ifindex = BPF_CORE_READ(device, ifindex);
 	e->netns = BPF_CORE_READ(device, nd_net.net, ns.inum);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
@@ -123,22 +123,22 @@ __noinline int event_headers(struct flight *f, __u64 ip, __u64 dev)
 }
 
 /* The same where there is no IP header yet; tcp: its header, or 0. */
-__noinline int event_socket(struct flight *f, __u64 sk, __u64 tcp)
+__noinline int event_socket(struct tracked_pkt *t, __u64 sk, __u64 tcp)
 {
 	struct sock *sock = (struct sock *)sk;
 	struct event_flow *e;
 	__u32 ports[2] = {};
 
-	if (!f || !events_on)
+	if (!t || !events_on)
 		return 0;
 	if (tcp)
 		bpf_probe_read_kernel(ports, sizeof(ports), (void *)tcp);
-	e = event_flow(f);
+	e = event_flow(t);
 	if (!e)
 		return 0;
 	__builtin_memset(e->source, 0, sizeof(e->source));
 	__builtin_memset(e->destination, 0, sizeof(e->destination));
-	if (f->path.family == 4) {
+	if (t->path.family == 4) {
 		e->source[0] = BPF_CORE_READ(sock, __sk_common.skc_rcv_saddr);
 		e->destination[0] = BPF_CORE_READ(sock, __sk_common.skc_daddr);
 	} else {

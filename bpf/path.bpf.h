@@ -67,12 +67,12 @@ static __always_inline void count(enum pathprof_counter id)
  * A packet that was sampled turns out not to be one of those asked for; NULL if
  * it is not followed yet.
  */
-static __always_inline void disown(struct flight *f)
+static __always_inline void disown(struct tracked_pkt *t)
 {
 	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
 
-	if (f && events_on)
-		event_put(f, EV_DISOWN, f->last_ns);
+	if (t && events_on)
+		event_put(t, EV_DISOWN, t->last_ns);
 	if (!c)
 		return;
 	/* Below zero here if it was sampled on another CPU: the sum is right. */
@@ -102,7 +102,7 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return log2_table[v * 0x03f79d71b4cb0a89ULL >> 58];
 }
 
-static __always_inline void stage_took(struct stage_times *t, __u32 stage,
+static __always_inline void stage_took(struct stage_times *times, __u32 stage,
 				       __u64 ns)
 {
 	__u32 bucket = log2_u64(ns);
@@ -111,7 +111,7 @@ static __always_inline void stage_took(struct stage_times *t, __u32 stage,
 	/* The compiler knows the table, the verifier does not. */
 	asm volatile("" : "+r"(stage), "+r"(bucket));
 	if (stage < PATHPROF_STAGE_MAX && bucket < HIST_BUCKETS)
-		__sync_fetch_and_add(&t->hist[stage][bucket], 1);
+		__sync_fetch_and_add(&times->hist[stage][bucket], 1);
 }
 
 static __always_inline bool same_path(const struct path_key *a,
@@ -128,14 +128,14 @@ static __always_inline bool same_path(const struct path_key *a,
 }
 
 /* The entry of a path; PATH_PATHS if the table is full. */
-static __always_inline __u32 path_find(const struct flight *f)
+static __always_inline __u32 path_find(const struct tracked_pkt *t)
 {
 	__u32 hash, at, i;
 	struct path_entry *e;
 	__u64 state;
 
-	hash = f->hash ^ f->path.facts * 0x9e3779b1 ^
-	       (f->path.flags ^ f->path.end << 20 ^ f->path.reason << 24) *
+	hash = t->hash ^ t->path.facts * 0x9e3779b1 ^
+	       (t->path.flags ^ t->path.end << 20 ^ t->path.reason << 24) *
 	       0x85ebca6b;
 	hash ^= hash >> 15;
 	for (i = 0; i < PATH_PROBES; i++) {
@@ -144,12 +144,12 @@ static __always_inline __u32 path_find(const struct flight *f)
 		asm volatile("" : "+r"(e));
 		state = READ_ONCE(e->state);
 		if (state == PATH_USED) {
-			if (same_path(&e->key, &f->path))
+			if (same_path(&e->key, &t->path))
 				return at;
 		} else if (state == PATH_FREE &&
 			   !__sync_val_compare_and_swap(&e->state, PATH_FREE,
 							PATH_BUSY)) {
-			e->key = f->path;
+			e->key = t->path;
 			WRITE_ONCE(e->state, PATH_USED);
 			return at;
 		}
@@ -157,25 +157,25 @@ static __always_inline __u32 path_find(const struct flight *f)
 	return PATH_PATHS;
 }
 
-/* Add a locked flight to its path's sums.  The caller frees the entry. */
-__noinline int path_sum(struct flight *f, __u32 end)
+/* Add a locked packet to its path's sums.  The caller frees the entry. */
+__noinline int path_sum(struct tracked_pkt *t, __u32 end)
 {
 	__u64 all = 0, wait = 0, ns, work;
 	struct stage_times *times = NULL;
 	struct path_value *v;
 	__u32 at, i;
 
-	if (!f)
+	if (!t)
 		return 0;
 	/* It ended before that was known. */
-	if ((config.by_owner || config.ifindex) && f->undecided) {
-		disown(f);
+	if ((config.by_owner || config.ifindex) && t->undecided) {
+		disown(t);
 		return 0;
 	}
-	f->path.end = end;
+	t->path.end = end;
 	if (events_on)
-		event_put(f, EV_END, f->last_ns);
-	at = path_find(f);
+		event_put(t, EV_END, t->last_ns);
+	at = path_find(t);
 	v = bpf_map_lookup_elem(&path_values, &at);
 	if (!v) {
 		count(CN_MAP_FULL);
@@ -184,19 +184,19 @@ __noinline int path_sum(struct flight *f, __u32 end)
 	if (config.stage_times)
 		times = bpf_map_lookup_elem(&stage_times, &(__u32){0});
 	for (i = 0; i < PATH_STAGES; i++) {
-		if (i >= f->path.n)
+		if (i >= t->path.n)
 			break;
-		ns = f->stage_ns[i];
+		ns = t->stage_ns[i];
 		all += ns;
-		wait += ns & -stage_waits(f->path.stages[i]);
+		wait += ns & -stage_waits(t->path.stages[i]);
 		__sync_fetch_and_add(&v->stage_ns[i], ns);
 		if (times)
-			stage_took(times, f->path.stages[i], ns);
+			stage_took(times, t->path.stages[i], ns);
 	}
 	work = all - wait;
 	__sync_fetch_and_add(&v->packets, 1);
-	__sync_fetch_and_add(&v->segments, f->segments);
-	__sync_fetch_and_add(&v->bytes, f->bytes);
+	__sync_fetch_and_add(&v->segments, t->segments);
+	__sync_fetch_and_add(&v->bytes, t->bytes);
 	__sync_fetch_and_add(&v->work_ns, work);
 	__sync_fetch_and_add(&v->wait_ns, wait);
 	i = log2_u64(work);

@@ -22,7 +22,7 @@ SEC("tp_btf/" #event) int BPF_PROG(event, ##__VA_ARGS__)
 SEC("syscall") int calibrate(void *unused)
 { probe_measure(); return 0; }
 SEC("syscall") int cut_off(void *unused)
-{ bpf_loop(FLIGHTS, cut_one, 0, 0); return 0; }
+{ bpf_loop(TRACKED_MAX, cut_one, 0, 0); return 0; }
 
 /* Receive. */
 TRACE(napi_gro_receive_entry, struct sk_buff *skb)

@@ -11,9 +11,9 @@
 #define PATH_STAGES	32	/* a power of two: indices are masked */
 #define PATH_PATHS	2048	/* distinct paths before map_full counts */
 #define HIST_BUCKETS	40	/* bucket b: 2^b <= ns < 2^(b+1); 0 also 0 ns */
-#define FLIGHT_WAYS	8	/* one cache line of keys */
-#define FLIGHT_SETS	512
-#define FLIGHTS		(FLIGHT_SETS * FLIGHT_WAYS)
+#define TRACKED_WAYS	8	/* one cache line of keys */
+#define TRACKED_SETS	512
+#define TRACKED_MAX		(TRACKED_SETS * TRACKED_WAYS)
 #define SOCKS		1024
 #define GAPS		4096
 
@@ -58,7 +58,7 @@ struct path_entry {
 };
 
 /* One packet that is being followed. */
-struct flight {
+struct tracked_pkt {
 	struct path_key path;
 	__u64 sk;
 	__u64 last_ns;
@@ -109,7 +109,7 @@ struct gro_dev {
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 624, "path_value layout");
-_Static_assert(sizeof(struct flight) == 352, "flight layout");
+_Static_assert(sizeof(struct tracked_pkt) == 352, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
@@ -152,10 +152,10 @@ _Static_assert(sizeof(struct event) == 48, "event layout");
 _Static_assert(sizeof(struct event_flow) == 96, "event_flow layout");
 
 /*
- * Userspace stores this in flights_active to freeze the table: hooks that
+ * Userspace stores this in tracked_count to freeze the table: hooks that
  * still run leave it alone, whatever they add or take.
  */
-#define FLIGHTS_FROZEN	(-(1LL << 62))
+#define TRACKED_FROZEN	(-(1LL << 62))
 
 /*
  * What a hook's program does, in ns, before it reads the clock that ends one

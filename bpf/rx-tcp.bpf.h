@@ -40,26 +40,26 @@ static __always_inline __u32 prediction_off(struct sock *sk,
 
 /* What keeps this packet from the fast path, as tcp_rcv_established() asks. */
 static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
-					 struct sk_buff *skb, struct flight *f)
+					 struct sk_buff *skb, struct tracked_pkt *t)
 {
-	__u32 pred = tp->pred_flags, differ = (f->tcp_word ^ pred) & HP_BITS;
+	__u32 pred = tp->pred_flags, differ = (t->tcp_word ^ pred) & HP_BITS;
 	__u32 ack = tcp_cb(skb, ack_seq), facts = 0;
 
 	if (!pred) {
 		facts = prediction_off(sk, tp);
-		if (f->tcp_word & HP_URG)
+		if (t->tcp_word & HP_URG)
 			facts |= FACT_PRED_URGENT;
-		if (f->tcp_word & HP_SYN_FIN_RST)
+		if (t->tcp_word & HP_SYN_FIN_RST)
 			facts |= FACT_PRED_SYN_FIN;
 	} else if (differ) {
 		if (differ & HP_WINDOW)
 			facts |= FACT_PRED_WINDOW;
-		if (f->tcp_word & HP_URG)
+		if (t->tcp_word & HP_URG)
 			facts |= FACT_PRED_URGENT;
-		else if (f->tcp_word & HP_SYN_FIN_RST)
+		else if (t->tcp_word & HP_SYN_FIN_RST)
 			facts |= FACT_PRED_SYN_FIN;
 		else if ((pred & HP_LENGTH) == HP_LENGTH_TS &&
-			 (f->tcp_word & HP_LENGTH) < HP_LENGTH_TS)
+			 (t->tcp_word & HP_LENGTH) < HP_LENGTH_TS)
 			facts |= FACT_PRED_TIMESTAMP;
 		else if (differ & HP_FLAGS)
 			facts |= FACT_PRED_FLAGS;
@@ -70,19 +70,19 @@ static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 	    (old_ack_is_slow() && seq_before(ack, tp->snd_una)))
 		facts |= FACT_PRED_ACK;
 	/* A header of 32 bytes must be that of a timestamp. */
-	if ((f->tcp_word & HP_LENGTH) == HP_LENGTH_TS &&
-	    (!f->has_ts || seq_before(f->tsval, tp->rx_opt.ts_recent)))
+	if ((t->tcp_word & HP_LENGTH) == HP_LENGTH_TS &&
+	    (!t->has_ts || seq_before(t->tsval, tp->rx_opt.ts_recent)))
 		facts |= FACT_PRED_TIMESTAMP;
-	if (!facts && f->path.flags & PF_DATA &&
+	if (!facts && t->path.flags & PF_DATA &&
 	    (int)skb->truesize > sk->sk_forward_alloc)
 		facts |= FACT_PRED_MEMORY;
 	return facts;
 }
 
 /* Older than what came before (RFC 7323 section 5): tcp_paws_discard(). */
-static __always_inline bool too_old(struct tcp_sock *tp, struct flight *f)
+static __always_inline bool too_old(struct tcp_sock *tp, struct tracked_pkt *t)
 {
-	return f->has_ts && (__s32)(tp->rx_opt.ts_recent - f->tsval) > 1;
+	return t->has_ts && (__s32)(tp->rx_opt.ts_recent - t->tsval) > 1;
 }
 
 /*
@@ -129,39 +129,39 @@ static __always_inline __u32 held_by(struct sock *sk, struct tcp_sock *tp)
  * ACK carries data now, the window is that of the last.
  */
 static __always_inline void rx_from_backlog(struct sk_buff *skb,
-					    struct flight *f)
+					    struct tracked_pkt *t)
 {
 	__u8 bits = tcp_cb(skb, tcp_flags);
 	__u32 end = tcp_cb(skb, end_seq) - (bits & TCPH_FIN) -
 		    (bits >> 1 & 1);	/* SYN */
 
-	f->path.flags &= ~(PF_DATA | PF_PURE_ACK);
-	f->path.flags |= PF_BACKLOG |
+	t->path.flags &= ~(PF_DATA | PF_PURE_ACK);
+	t->path.flags |= PF_BACKLOG |
 			 tcp_flags_of(bits, end - tcp_cb(skb, seq));
-	f->path.facts |= FACT_OWNED;
-	f->end_seq = end;
-	bpf_probe_read_kernel(&f->tcp_word, sizeof(f->tcp_word),
+	t->path.facts |= FACT_OWNED;
+	t->end_seq = end;
+	bpf_probe_read_kernel(&t->tcp_word, sizeof(t->tcp_word),
 			      skb->data + 12);
 	/* Where its entry was not seen, it waited since the last stage. */
-	if (f->last != ST_RX_BACKLOG)
-		flight_mark(f, ST_RX_BACKLOG, f->last_ns);
+	if (t->last != ST_RX_BACKLOG)
+		tracked_mark(t, ST_RX_BACKLOG, t->last_ns);
 }
 
 static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
-				     struct sk_buff *skb, struct flight *f)
+				     struct sk_buff *skb, struct tracked_pkt *t)
 {
 	struct net *net = sk->__sk_common.skc_net.net;
-	__u32 facts = unpredicted(sk, tp, skb, f);
+	__u32 facts = unpredicted(sk, tp, skb, t);
 
-	f->path.facts |= facts;
+	t->path.facts |= facts;
 	if (!net->ipv4.sysctl_ip_early_demux ||
 	    !net->ipv4.sysctl_tcp_early_demux)
-		f->path.facts |= FACT_DEMUX_OFF;
-	f->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
+		t->path.facts |= FACT_DEMUX_OFF;
+	t->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
 			 ack_class(tp, skb, !facts);
-	if (f->path.flags & (PF_DATA | PF_FIN) && !too_old(tp, f) &&
+	if (t->path.flags & (PF_DATA | PF_FIN) && !too_old(tp, t) &&
 	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
-		f->path.flags |= PF_OOO;
+		t->path.flags |= PF_OOO;
 }
 
 /* First statement of tcp_rcv_established(). */
@@ -170,14 +170,14 @@ static __always_inline void rx_established(struct sock *sk,
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u64 key = address(skb), number = address(sk), now;
-	__u32 at = NO_FLIGHT;	/* the compiler keeps it across calls */
+	__u32 at = NOT_TRACKED;	/* the compiler keeps it across calls */
 	struct sock_work *w;
-	struct flight *f;
+	struct tracked_pkt *t;
 
 	if (!tp)
 		return;
-	f = flight_find(key, &at);
-	now = f ? bpf_ktime_get_ns() : 0;
+	t = tracked_find(key, &at);
+	now = t ? bpf_ktime_get_ns() : 0;
 	/* Of the packet before, and so after this one's clock. */
 	if (!config.exits)
 		rx_close();
@@ -187,15 +187,15 @@ static __always_inline void rx_established(struct sock *sk,
 	w->hold = held_by(sk, tp);
 	if (!config.exits)
 		rx_open(key, number);
-	if (!f)
+	if (!t)
 		return;
-	f->sk = number;
+	t->sk = number;
 	if (sk->sk_lock.owned)
-		rx_from_backlog(skb, f);
-	rx_learn(sk, tp, skb, f);
-	flight_mark(f, ST_RX_EST, now);
-	flight_leave(f);
-	flight_unlock(at, key);
+		rx_from_backlog(skb, t);
+	rx_learn(sk, tp, skb, t);
+	tracked_mark(t, ST_RX_EST, now);
+	tracked_leave(t);
+	tracked_unlock(at, key);
 }
 
 /*
@@ -205,21 +205,21 @@ static __always_inline void rx_established(struct sock *sk,
 static __always_inline void rx_validated(struct sk_buff *skb)
 {
 	__u64 key = address(skb);
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	if (f->path.flags & PF_FAST) {
-		if ((f->path.flags & (PF_HPACK | PF_DATA)) == PF_HPACK)
-			f->path.flags |= PF_PUREACKS;
-		f->path.flags &= ~(PF_FAST | PF_HPACK);
-		f->path.flags |= PF_SLOW;
-		f->path.facts |= FACT_PRED_OTHER;
+	if (t->path.flags & PF_FAST) {
+		if ((t->path.flags & (PF_HPACK | PF_DATA)) == PF_HPACK)
+			t->path.flags |= PF_PUREACKS;
+		t->path.flags &= ~(PF_FAST | PF_HPACK);
+		t->path.flags |= PF_SLOW;
+		t->path.facts |= FACT_PRED_OTHER;
 	}
-	flight_mark(f, ST_RX_VALIDATE, bpf_ktime_get_ns());
-	flight_unlock(at, key);
+	tracked_mark(t, ST_RX_VALIDATE, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 }
 
 /* Any other state: opening and closing connections, listeners. */
@@ -228,22 +228,22 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	__u64 key = address(skb), number = address(sk);
 	__u8 state = sk->__sk_common.skc_state;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
 	sock_work(number)->rx_key = key;
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	f->sk = number;
+	t->sk = number;
 	if (sk->sk_lock.owned)
-		rx_from_backlog(skb, f);
+		rx_from_backlog(skb, t);
 	/* SYN_SENT, CLOSE, LISTEN: no acknowledgement is looked at. */
 	if (tp && state != TCP_SYN_SENT && state != TCP_CLOSE &&
 	    state != TCP_LISTEN)
-		f->path.flags |= ack_class(tp, skb, false);
-	flight_mark(f, ST_RX_STATE, bpf_ktime_get_ns());
-	flight_unlock(at, key);
+		t->path.flags |= ack_class(tp, skb, false);
+	tracked_mark(t, ST_RX_STATE, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 }
 
 /* Return from tcp_rcv_established() or tcp_rcv_state_process(). */
@@ -259,7 +259,7 @@ static __always_inline void rx_done(struct sock *sk)
 	key = w->rx_key;
 	w->rx_key = 0;
 	w->hold = 0;
-	if (!flights_any())
+	if (!tracked_any())
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp && tp->inet_conn.icsk_ack.pending & ICSK_ACK_SCHED)

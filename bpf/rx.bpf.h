@@ -42,34 +42,34 @@ static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)
  * up, though its function, interrupted, has not returned yet.  Of any other
  * the end was not seen.
  */
-static __always_inline __u32 rx_left(const struct flight *f)
+static __always_inline __u32 rx_left(const struct tracked_pkt *t)
 {
-	if (stage_waits(f->last))
+	if (stage_waits(t->last))
 		return END_UNREAD;
-	return f->last == ST_RX_EST && f->path.flags & PF_PURE_ACK ?
+	return t->last == ST_RX_EST && t->path.flags & PF_PURE_ACK ?
 	       END_CONSUMED : END_STALE;
 }
 
 static __always_inline void rx_leftover(__u64 key)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	path_sum(f, rx_left(f));
-	flight_release(at);
+	path_sum(t, rx_left(t));
+	tracked_release(at);
 }
 
-static __always_inline void rx_segments(struct flight *f, struct sk_buff *skb)
+static __always_inline void rx_segments(struct tracked_pkt *t, struct sk_buff *skb)
 {
 	/* All in one piece: not worth a look. */
 	if (!skb->data_len)
 		return;
-	f->segments = gso_segments(skb);
-	if (f->segments > 1)
-		f->path.flags |= PF_SUPER;
+	t->segments = gso_segments(skb);
+	if (t->segments > 1)
+		t->path.flags |= PF_SUPER;
 }
 
 static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
@@ -77,7 +77,7 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 {
 	__u64 key = address(skb);
 	struct headers h = {};
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
 	if (!filter_dev(skb->dev)) {
@@ -87,26 +87,26 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	if (!parse_rx(skb, &h))
 		return;
 	count(CN_SAMPLED);
-	at = flight_new(key);
-	if (at == NO_FLIGHT)
+	at = tracked_new(key);
+	if (at == NOT_TRACKED)
 		return;
-	f = flight_at(at);
-	flight_init(f, DIR_RX, stage, 0);
-	f->path.flags = h.flags;
-	f->path.facts = facts;
-	f->path.family = h.family;
-	f->bytes = h.payload;
-	f->tcp_word = h.word;
-	f->tsval = h.tsval;
-	f->has_ts = h.has_ts;
-	f->end_seq = h.seq + h.payload;
+	t = tracked_at(at);
+	tracked_init(t, DIR_RX, stage, 0);
+	t->path.flags = h.flags;
+	t->path.facts = facts;
+	t->path.family = h.family;
+	t->bytes = h.payload;
+	t->tcp_word = h.word;
+	t->tsval = h.tsval;
+	t->has_ts = h.has_ts;
+	t->end_seq = h.seq + h.payload;
 	if (config.by_owner)
-		f->undecided = 1;
-	rx_segments(f, skb);
+		t->undecided = 1;
+	rx_segments(t, skb);
 	if (events_on)
-		event_headers(f, address(skb->data), address(skb->dev));
-	flight_leave(f);
-	flight_unlock(at, key);
+		event_headers(t, address(skb->data), address(skb->dev));
+	tracked_leave(t);
+	tracked_unlock(at, key);
 }
 
 /*
@@ -116,25 +116,25 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
 {
 	__u64 key = address(skb), begin;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
 	if (!config.by_owner)
 		return;
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	if (f->undecided) {
+	if (t->undecided) {
 		begin = bpf_ktime_get_ns();
 		if (!owner_matches(sk)) {
-			disown(f);
-			flight_release(at);
+			disown(t);
+			tracked_release(at);
 			return;
 		}
-		f->undecided = 0;
-		f->last_ns += bpf_ktime_get_ns() - begin;
+		t->undecided = 0;
+		t->last_ns += bpf_ktime_get_ns() - begin;
 	}
-	flight_unlock(at, key);
+	tracked_unlock(at, key);
 }
 
 static __always_inline void rx_gro(struct sk_buff *skb)
@@ -176,30 +176,30 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 {
 	__u64 key = address(skb);
 	struct headers h = {};
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at, end;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return false;
-	if (f->last != ST_RX_GRO) {
+	if (t->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
-		end = rx_left(f);
-		path_sum(f, end == END_STALE ? END_REENTERED : end);
-		flight_release(at);
+		end = rx_left(t);
+		path_sum(t, end == END_STALE ? END_REENTERED : end);
+		tracked_release(at);
 		return false;
 	}
-	rx_segments(f, skb);
-	if (f->segments > 1) {
-		f->path.flags |= PF_GRO_MERGED;
+	rx_segments(t, skb);
+	if (t->segments > 1) {
+		t->path.flags |= PF_GRO_MERGED;
 		if (parse_rx(skb, &h)) {
-			f->bytes = h.payload;
-			f->end_seq = h.seq + h.payload;
-			f->tcp_word = h.word;
+			t->bytes = h.payload;
+			t->end_seq = h.seq + h.payload;
+			t->tcp_word = h.word;
 		}
 	}
-	flight_mark(f, ST_RX_NETIF, bpf_ktime_get_ns());
-	flight_unlock(at, key);
+	tracked_mark(t, ST_RX_NETIF, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 	return true;
 }
 
@@ -210,28 +210,28 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
  */
 __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return 0;
 	/* A reader elsewhere may have been faster than we hear of TCP's end. */
-	if (f->sk != sk || stage_waits(f->last) ||
-	    f->path.flags & PF_COPIED) {
-		flight_unlock(at, key);
+	if (t->sk != sk || stage_waits(t->last) ||
+	    t->path.flags & PF_COPIED) {
+		tracked_unlock(at, key);
 		return 0;
 	}
-	if (f->path.flags & PF_DATA) {
-		f->path.facts |= facts & FACT_ACK_LATER &
-			-!(f->path.facts & FACT_ACK_NOW);
-		flight_mark(f, ST_RX_DONE, bpf_ktime_get_ns());
-		flight_unlock(at, key);
+	if (t->path.flags & PF_DATA) {
+		t->path.facts |= facts & FACT_ACK_LATER &
+			-!(t->path.facts & FACT_ACK_NOW);
+		tracked_mark(t, ST_RX_DONE, bpf_ktime_get_ns());
+		tracked_unlock(at, key);
 		return 0;
 	}
-	flight_mark(f, ST_RX_USED, bpf_ktime_get_ns());
-	path_sum(f, END_CONSUMED);
-	flight_release(at);
+	tracked_mark(t, ST_RX_USED, bpf_ktime_get_ns());
+	path_sum(t, END_CONSUMED);
+	tracked_release(at);
 	return 0;
 }
 
@@ -290,19 +290,19 @@ static __always_inline void rx_decide_udp(struct sock *sk, struct sk_buff *skb)
 static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 {
 	__u64 key = address(skb);
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	f->sk = address(sk);
-	flight_mark(f, ST_RX_SOCK, bpf_ktime_get_ns());
-	if (f->path.flags & PF_UDP) {
-		sock_work(f->sk)->rx_key = key;
-		rx_open(key, f->sk);
+	t->sk = address(sk);
+	tracked_mark(t, ST_RX_SOCK, bpf_ktime_get_ns());
+	if (t->path.flags & PF_UDP) {
+		sock_work(t->sk)->rx_key = key;
+		rx_open(key, t->sk);
 	}
-	flight_unlock(at, key);
+	tracked_unlock(at, key);
 }
 
 /* Stages of which the kernel tells only the socket. */
@@ -310,7 +310,7 @@ static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 {
 	struct sock_work *w;
 
-	if (!flights_any())
+	if (!tracked_any())
 		return;
 	w = sock_known(address(sk));
 	if (w->rx_key)
@@ -320,28 +320,28 @@ static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 static __always_inline void rx_copy(struct sk_buff *skb)
 {
 	__u64 key = address(skb), now;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at, n;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return;
-	if (f->sk)
-		sock_work(f->sk)->copy_key = key;
+	if (t->sk)
+		sock_work(t->sk)->copy_key = key;
 	now = bpf_ktime_get_ns();
-	n = f->path.n;
-	f->path.flags |= PF_COPIED;
-	if (f->last == ST_RX_DONE &&
-	    f->path.stages[(n - 1) & (PATH_STAGES - 1)] == ST_RX_COPY) {
+	n = t->path.n;
+	t->path.flags |= PF_COPIED;
+	if (t->last == ST_RX_DONE &&
+	    t->path.stages[(n - 1) & (PATH_STAGES - 1)] == ST_RX_COPY) {
 		/* Read in parts: the pause between them was waiting. */
-		flight_again(f, n - 2, ST_RX_COPY, now);
+		tracked_again(t, n - 2, ST_RX_COPY, now);
 	} else {
 		/* When TCP was done was not seen: bill no work. */
-		if (f->last != ST_RX_DONE && f->last != ST_RX_COPY)
-			flight_mark(f, ST_RX_DONE, f->last_ns);
-		flight_mark(f, ST_RX_COPY, now);
+		if (t->last != ST_RX_DONE && t->last != ST_RX_COPY)
+			tracked_mark(t, ST_RX_DONE, t->last_ns);
+		tracked_mark(t, ST_RX_COPY, now);
 	}
-	flight_unlock(at, key);
+	tracked_unlock(at, key);
 }
 
 /* The reader moved on: has it all of the packet it copied last? */
@@ -349,35 +349,35 @@ static __always_inline void rx_read(struct sock *sk)
 {
 	struct tcp_sock *tp;
 	struct sock_work *w;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u64 key;
 	__u32 at;
 
-	if (!flights_any())
+	if (!tracked_any())
 		return;
 	w = sock_known(address(sk));
 	if (!w->copy_key)
 		return;
 	key = w->copy_key;
 	w->copy_key = 0;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
+	at = tracked_lock(key);
+	if (at == NOT_TRACKED)
 		return;
-	f = flight_at(at);
+	t = tracked_at(at);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || f->last != ST_RX_COPY || f->sk != w->sk) {
-		flight_unlock(at, key);
+	if (!tp || t->last != ST_RX_COPY || t->sk != w->sk) {
+		tracked_unlock(at, key);
 		return;
 	}
-	if (seq_before(tp->copied_seq, f->end_seq)) {
-		flight_again(f, f->path.n - 1, ST_RX_DONE,
+	if (seq_before(tp->copied_seq, t->end_seq)) {
+		tracked_again(t, t->path.n - 1, ST_RX_DONE,
 			     bpf_ktime_get_ns());
-		flight_unlock(at, key);
+		tracked_unlock(at, key);
 		return;
 	}
-	flight_mark(f, ST_RX_READ, bpf_ktime_get_ns());
-	path_sum(f, END_DELIVERED);
-	flight_release(at);
+	tracked_mark(t, ST_RX_READ, bpf_ktime_get_ns());
+	path_sum(t, END_DELIVERED);
+	tracked_release(at);
 }
 
 #endif

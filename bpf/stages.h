@@ -129,7 +129,7 @@ CATEGORY(OTHER, "other")
 
 /* END(id, symbol, name, meaning): how a path ended; counted one by one. */
 #define PATHPROF_ENDS(END) \
-END(0, FLIGHT, "in flight", "still on its way when the recording ended") \
+END(0, FOLLOWED, "still followed", "still on its way when the recording ended") \
 END(1, DELIVERED, "delivered", "read by the application") \
 END(2, COALESCED, "joined", "data joined to the packet queued before") \
 END(3, MERGED, "merged", "merged by GRO into an earlier packet") \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of packets in flight: a fixed, set-associative array keyed by the
+ * The table of followed packets: a fixed, set-associative array keyed by the
  * packet's address and direction.  A packet is found again from any CPU and
  * context, across queues and migrations, with one cache line of compares and
  * no allocation.  A key's lowest bits are flags (addresses are aligned):
@@ -15,40 +15,40 @@
 
 #define KEY_TX		1ULL
 #define KEY_BUSY	2ULL
-#define NO_FLIGHT	0xffffffffU
+#define NOT_TRACKED	0xffffffffU
 
-struct flight flights[FLIGHTS] __attribute__((aligned(64)));
-/* The keys of `flights`, apart so that a search touches one cache line. */
-__u64 flight_keys[FLIGHTS] __attribute__((aligned(64)));
+struct tracked_pkt tracked_pkts[TRACKED_MAX] __attribute__((aligned(64)));
+/* The keys of `tracked_pkts`, apart so that a search touches one cache line. */
+__u64 tracked_keys[TRACKED_MAX] __attribute__((aligned(64)));
 /* Entries in use: while 0, hooks of unsampled packets end at once. */
-__s64 flights_active;
+__s64 tracked_count;
 
-static __always_inline bool flights_any(void)
+static __always_inline bool tracked_any(void)
 {
-	return READ_ONCE(flights_active) > 0;
+	return READ_ONCE(tracked_count) > 0;
 }
 
 /* Userspace reads: nothing may change any more. */
-static __always_inline bool flights_frozen(void)
+static __always_inline bool tracked_frozen(void)
 {
-	return READ_ONCE(flights_active) < 0;
+	return READ_ONCE(tracked_count) < 0;
 }
 
-static __always_inline struct flight *flight_at(__u32 at)
+static __always_inline struct tracked_pkt *tracked_at(__u32 at)
 {
-	struct flight *f = &flights[at & (FLIGHTS - 1)];
+	struct tracked_pkt *t = &tracked_pkts[at & (TRACKED_MAX - 1)];
 
 	/* Else the compiler computes it again for each field. */
-	asm volatile("" : "+r"(f));
-	return f;
+	asm volatile("" : "+r"(t));
+	return t;
 }
 
-static __always_inline __u32 flight_set(__u64 key)
+static __always_inline __u32 tracked_set(__u64 key)
 {
 	/* Drop KEY_TX, so that both directions share a line. */
 	__u64 h = (key >> 6) * 0x9e3779b97f4a7c15ULL;
 
-	return (h >> 40 & (FLIGHT_SETS - 1)) * FLIGHT_WAYS;
+	return (h >> 40 & (TRACKED_SETS - 1)) * TRACKED_WAYS;
 }
 
 /*
@@ -57,204 +57,204 @@ static __always_inline __u32 flight_set(__u64 key)
  * the caller: loading costs a few hundred steps per program.
  */
 
-/* Find and lock; NO_FLIGHT if the packet is not followed. */
-__noinline __u32 flight_lock(__u64 key)
+/* Find and lock; NOT_TRACKED if the packet is not followed. */
+__noinline __u32 tracked_lock(__u64 key)
 {
-	__u32 set = flight_set(key), i;
-	__u64 *keys = &flight_keys[set];
+	__u32 set = tracked_set(key), i;
+	__u64 *keys = &tracked_keys[set];
 
 	/* Else the compiler computes the address of each. */
 	asm volatile("" : "+r"(keys));
 #pragma unroll
-	for (i = 0; i < FLIGHT_WAYS; i++) {
+	for (i = 0; i < TRACKED_WAYS; i++) {
 		if (READ_ONCE(keys[i]) != key)
 			continue;
 		if (__sync_val_compare_and_swap(&keys[i], key,
 						key | KEY_BUSY) == key)
 			return set + i;
 	}
-	return NO_FLIGHT;
+	return NOT_TRACKED;
 }
 
 /* The entry of a packet, locked; NULL if it is not followed. */
-static __always_inline struct flight *flight_find(__u64 key, __u32 *at)
+static __always_inline struct tracked_pkt *tracked_find(__u64 key, __u32 *at)
 {
-	if (!flights_any())
+	if (!tracked_any())
 		return NULL;
-	*at = flight_lock(key);
-	return *at == NO_FLIGHT ? NULL : flight_at(*at);
+	*at = tracked_lock(key);
+	return *at == NOT_TRACKED ? NULL : tracked_at(*at);
 }
 
-static __always_inline void flight_unlock(__u32 at, __u64 key)
+static __always_inline void tracked_unlock(__u32 at, __u64 key)
 {
-	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], key);
+	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], key);
 }
 
-static __always_inline void flight_release(__u32 at)
+static __always_inline void tracked_release(__u32 at)
 {
-	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], 0);
-	__sync_fetch_and_add(&flights_active, -1);
+	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], 0);
+	__sync_fetch_and_add(&tracked_count, -1);
 }
 
 /*
- * Add a stage to a locked flight; time since the last one is billed to it.
+ * Add a stage to a locked packet; time since the last one is billed to it.
  * What pathprof does between two stages' clocks is in that time.  So hooks
- * with much to do read the clock twice or late, as flight_leave() does, and
+ * with much to do read the clock twice or late, as tracked_leave() does, and
  * what the others take is measured once, by calibrate.bpf.h.
  */
-static __always_inline void flight_mark(struct flight *f, __u32 stage,
+static __always_inline void tracked_mark(struct tracked_pkt *t, __u32 stage,
 					__u64 now)
 {
-	__u64 from = f->last_ns;
-	__u32 n = f->path.n;
+	__u64 from = t->last_ns;
+	__u32 n = t->path.n;
 
-	f->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - from;
-	f->last_ns = now;
+	t->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - from;
+	t->last_ns = now;
 	/* One stage hit repeatedly, as by short reads, stays one. */
-	if (f->last == stage)
+	if (t->last == stage)
 		goto out;
 	if (n >= PATH_STAGES) {
-		f->path.flags |= PF_CUT;
+		t->path.flags |= PF_CUT;
 		goto out;
 	}
-	f->path.stages[n & (PATH_STAGES - 1)] = stage;
-	f->stage_ns[n & (PATH_STAGES - 1)] = 0;
-	f->path.n = n + 1;
-	f->last = stage;
-	f->hash = (f->hash + stage) * 0x01000193;
+	t->path.stages[n & (PATH_STAGES - 1)] = stage;
+	t->stage_ns[n & (PATH_STAGES - 1)] = 0;
+	t->path.n = n + 1;
+	t->last = stage;
+	t->hash = (t->hash + stage) * 0x01000193;
 out:
 	if (events_on)
-		event_put(f, EV_STAGE, from);
+		event_put(t, EV_STAGE, from);
 }
 
 /*
  * Back to a stage entered before, the one at `at` of the path having lasted
  * until now: a packet that is read in parts.
  */
-static __always_inline void flight_again(struct flight *f, __u32 at,
+static __always_inline void tracked_again(struct tracked_pkt *t, __u32 at,
 					 __u32 stage, __u64 now)
 {
-	__u64 from = f->last_ns;
+	__u64 from = t->last_ns;
 
-	f->stage_ns[at & (PATH_STAGES - 1)] += now - from;
-	f->last_ns = now;
-	f->last = stage;
+	t->stage_ns[at & (PATH_STAGES - 1)] += now - from;
+	t->last_ns = now;
+	t->last = stage;
 	if (events_on)
-		event_put(f, EV_AGAIN, from);
+		event_put(t, EV_AGAIN, from);
 }
 
 /* Much was done since the last stage's clock: not the packet's time. */
-static __always_inline void flight_leave(struct flight *f)
+static __always_inline void tracked_leave(struct tracked_pkt *t)
 {
-	f->last_ns = bpf_ktime_get_ns();
+	t->last_ns = bpf_ktime_get_ns();
 }
 
-static __always_inline void flight_init(struct flight *f, __u8 dir,
+static __always_inline void tracked_init(struct tracked_pkt *t, __u8 dir,
 					__u32 stage, __u64 now)
 {
-	__builtin_memset(f, 0, offsetof(struct flight, stage_ns));
-	f->path.dir = dir;
-	f->segments = 1;
-	f->path.stages[0] = stage;
-	f->path.n = 1;
-	f->stage_ns[0] = 0;
-	f->last = stage;
-	f->last_ns = now;
-	f->hash = stage * 0x01000193;
+	__builtin_memset(t, 0, offsetof(struct tracked_pkt, stage_ns));
+	t->path.dir = dir;
+	t->segments = 1;
+	t->path.stages[0] = stage;
+	t->path.n = 1;
+	t->stage_ns[0] = 0;
+	t->last = stage;
+	t->last_ns = now;
+	t->hash = stage * 0x01000193;
 	if (events_on)
-		event_first(f);
+		event_first(t);
 }
 
 /*
  * Make room in a full set: give up the entry that has waited longest for a
  * reader or a busy socket.  Entries being worked on are never taken.
  */
-__noinline __u32 flight_evict(__u64 key)
+__noinline __u32 tracked_evict(__u64 key)
 {
-	__u32 set = flight_set(key), victim = NO_FLIGHT, i;
+	__u32 set = tracked_set(key), victim = NOT_TRACKED, i;
 	__u64 oldest = ~0ULL, k;
-	struct flight *f;
+	struct tracked_pkt *t;
 
-	for (i = 0; i < FLIGHT_WAYS; i++) {
-		__u32 at = (set + i) & (FLIGHTS - 1);
+	for (i = 0; i < TRACKED_WAYS; i++) {
+		__u32 at = (set + i) & (TRACKED_MAX - 1);
 
-		f = flight_at(at);
-		if (f->last_ns >= oldest || !stage_waits(f->last))
+		t = tracked_at(at);
+		if (t->last_ns >= oldest || !stage_waits(t->last))
 			continue;
-		oldest = f->last_ns;
+		oldest = t->last_ns;
 		victim = at;
 	}
-	if (victim == NO_FLIGHT)
-		return NO_FLIGHT;
-	victim &= FLIGHTS - 1;
-	k = READ_ONCE(flight_keys[victim]);
+	if (victim == NOT_TRACKED)
+		return NOT_TRACKED;
+	victim &= TRACKED_MAX - 1;
+	k = READ_ONCE(tracked_keys[victim]);
 	if (!k || k & KEY_BUSY)
-		return NO_FLIGHT;
-	if (__sync_val_compare_and_swap(&flight_keys[victim], k,
+		return NOT_TRACKED;
+	if (__sync_val_compare_and_swap(&tracked_keys[victim], k,
 					k | KEY_BUSY) != k)
-		return NO_FLIGHT;
-	f = flight_at(victim);
-	if (stage_waits(f->last)) {
-		path_sum(f, END_EVICTED);
-		__sync_fetch_and_add(&flights_active, -1);
+		return NOT_TRACKED;
+	t = tracked_at(victim);
+	if (stage_waits(t->last)) {
+		path_sum(t, END_EVICTED);
+		__sync_fetch_and_add(&tracked_count, -1);
 		return victim;
 	}
-	flight_unlock(victim, k);
-	return NO_FLIGHT;
+	tracked_unlock(victim, k);
+	return NOT_TRACKED;
 }
 
-/* A free entry, locked; NO_FLIGHT (counted) if there is none. */
-__noinline __u32 flight_new(__u64 key)
+/* A free entry, locked; NOT_TRACKED (counted) if there is none. */
+__noinline __u32 tracked_new(__u64 key)
 {
-	__u32 set = flight_set(key), at, i;
+	__u32 set = tracked_set(key), at, i;
 
-	for (i = 0; i < FLIGHT_WAYS; i++) {
-		at = (set + i) & (FLIGHTS - 1);
-		if (READ_ONCE(flight_keys[at]))
+	for (i = 0; i < TRACKED_WAYS; i++) {
+		at = (set + i) & (TRACKED_MAX - 1);
+		if (READ_ONCE(tracked_keys[at]))
 			continue;
-		if (!__sync_val_compare_and_swap(&flight_keys[at], 0,
+		if (!__sync_val_compare_and_swap(&tracked_keys[at], 0,
 						 key | KEY_BUSY))
 			goto found;
 	}
-	at = flight_evict(key);
-	if (at == NO_FLIGHT) {
+	at = tracked_evict(key);
+	if (at == NOT_TRACKED) {
 		count(CN_NO_SLOT);
-		return NO_FLIGHT;
+		return NOT_TRACKED;
 	}
-	WRITE_ONCE(flight_keys[at & (FLIGHTS - 1)], key | KEY_BUSY);
+	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], key | KEY_BUSY);
 found:
-	__sync_fetch_and_add(&flights_active, 1);
+	__sync_fetch_and_add(&tracked_count, 1);
 	return at;
 }
 
 /* A stage that only extends the path, with what is learned on the way. */
 __noinline int follow(__u64 key, __u32 stage, __u32 flags, __u32 facts)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return 0;
-	f->path.flags |= flags;
-	f->path.facts |= facts;
-	flight_mark(f, stage, bpf_ktime_get_ns());
-	flight_unlock(at, key);
+	t->path.flags |= flags;
+	t->path.facts |= facts;
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 	return 0;
 }
 
 /* The last stage of a path. */
 __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	f = flight_find(key, &at);
-	if (!f)
+	t = tracked_find(key, &at);
+	if (!t)
 		return 0;
-	flight_mark(f, stage, bpf_ktime_get_ns());
-	path_sum(f, end);
-	flight_release(at);
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	path_sum(t, end);
+	tracked_release(at);
 	return 0;
 }
 
@@ -264,14 +264,14 @@ static int cut_one(__u32 i, void *unused)
 	__u64 key;
 
 	(void)unused;
-	i &= FLIGHTS - 1;
-	key = READ_ONCE(flight_keys[i]);
+	i &= TRACKED_MAX - 1;
+	key = READ_ONCE(tracked_keys[i]);
 	if (!key || key & KEY_BUSY ||
-	    __sync_val_compare_and_swap(&flight_keys[i], key,
+	    __sync_val_compare_and_swap(&tracked_keys[i], key,
 					key | KEY_BUSY) != key)
 		return 0;
-	path_sum(flight_at(i), END_CUT);
-	flight_release(i);
+	path_sum(tracked_at(i), END_CUT);
+	tracked_release(i);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	struct sock_work *w;
 	__u64 now;
 
-	if (!tp || flights_frozen())
+	if (!tp || tracked_frozen())
 		return;
 	w = sock_work(address(sk));
 	now = w->origin_ns ? bpf_ktime_get_ns() : 0;
@@ -89,11 +89,11 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 		w->pending = 0;
 	}
 	/* The packet in hand is answered at once. */
-	if (!bytes && w->rx_key && flights_any()) {
-		at = flight_lock(w->rx_key);
-		if (at != NO_FLIGHT) {
-			flight_at(at)->path.facts |= FACT_ACK_NOW;
-			flight_unlock(at, w->rx_key);
+	if (!bytes && w->rx_key && tracked_any()) {
+		at = tracked_lock(w->rx_key);
+		if (at != NOT_TRACKED) {
+			tracked_at(at)->path.facts |= FACT_ACK_NOW;
+			tracked_unlock(at, w->rx_key);
 		}
 	}
 	if (!sample_due(DIR_TX))
@@ -135,38 +135,38 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
  * What TCP told of the packet becomes the beginning of its path; from here on
  * it has the address it will keep.  The caller frees the entry's lock.
  */
-static __always_inline struct flight *tx_claim(__u32 at, struct sock_work *w,
+static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *w,
 					       __u32 stage)
 {
 	__u64 begin = w->origin_ns ? w->origin_ns : w->transmit_ns;
-	struct flight *f = flight_at(at);
+	struct tracked_pkt *t = tracked_at(at);
 
-	flight_init(f, DIR_TX, w->origin, begin);
+	tracked_init(t, DIR_TX, w->origin, begin);
 	if (w->flags & PF_RETRANS)
-		flight_mark(f, ST_TX_RETRANS, begin);
-	flight_mark(f, ST_TX_TRANSMIT, w->transmit_ns);
+		tracked_mark(t, ST_TX_RETRANS, begin);
+	tracked_mark(t, ST_TX_TRANSMIT, w->transmit_ns);
 	w->origin_ns = 0;
-	f->path.flags = w->flags;
-	f->path.facts = w->facts;
-	f->path.family = w->family;
-	f->bytes = w->bytes;
-	f->segments = w->segments;
-	f->sk = w->sk;
-	if (f->segments > 1)
-		f->path.flags |= PF_SUPER;
+	t->path.flags = w->flags;
+	t->path.facts = w->facts;
+	t->path.family = w->family;
+	t->bytes = w->bytes;
+	t->segments = w->segments;
+	t->sk = w->sk;
+	if (t->segments > 1)
+		t->path.flags |= PF_SUPER;
 	if (config.ifindex && stage != ST_TX_DEV)
-		f->undecided = 1;
-	flight_mark(f, stage, bpf_ktime_get_ns());
-	return f;
+		t->undecided = 1;
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	return t;
 }
 
 /* Take up a packet that TCP announced: its entry, locked; NULL without room. */
-static __always_inline struct flight *tx_take(__u64 key, struct sock_work *w,
+static __always_inline struct tracked_pkt *tx_take(__u64 key, struct sock_work *w,
 					      __u32 stage, __u32 *at)
 {
 	follow_end(key, stage, END_STALE);
-	*at = flight_new(key);
-	return *at == NO_FLIGHT ? NULL : tx_claim(*at, w, stage);
+	*at = tracked_new(key);
+	return *at == NOT_TRACKED ? NULL : tx_claim(*at, w, stage);
 }
 
 /* The socket's entry if TCP announced a packet of it; taken at most once. */
@@ -188,39 +188,39 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 {
 	__u64 key = address(skb) | KEY_TX;
 	struct sock_work *w;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	if (flights_frozen())
+	if (tracked_frozen())
 		return;
 	w = tx_announced(address(sk));
 	if (!w) {
 		follow_end(key, ST_TX_IP, END_STALE);
 		return;
 	}
-	f = tx_take(key, w, ST_TX_IP, &at);
-	if (!f)
+	t = tx_take(key, w, ST_TX_IP, &at);
+	if (!t)
 		return;
 	if (events_on) {
-		event_socket(f, address(sk), address(skb->data));
-		flight_leave(f);
+		event_socket(t, address(sk), address(skb->data));
+		tracked_leave(t);
 	}
-	flight_unlock(at, key);
+	tracked_unlock(at, key);
 }
 
 /* Chosen here: what the headers tell. */
-static __always_inline void tx_begin(struct flight *f, struct sk_buff *skb,
+static __always_inline void tx_begin(struct tracked_pkt *t, struct sk_buff *skb,
 				     struct headers *h)
 {
-	flight_init(f, DIR_TX, ST_TX_DEV, 0);
-	f->path.flags = h->flags;
-	f->path.family = h->family;
-	f->bytes = h->payload;
+	tracked_init(t, DIR_TX, ST_TX_DEV, 0);
+	t->path.flags = h->flags;
+	t->path.family = h->family;
+	t->bytes = h->payload;
 	if (!skb->data_len)
 		return;
-	f->segments = gso_segments(skb);
-	if (f->segments > 1)
-		f->path.flags |= PF_SUPER;
+	t->segments = gso_segments(skb);
+	if (t->segments > 1)
+		t->path.flags |= PF_SUPER;
 }
 
 /* Is a packet without an announcement for us to choose? */
@@ -251,25 +251,25 @@ static __always_inline bool synack_again(struct sock *sk, struct sk_buff *skb)
 /* Followed already: from IP on, or a device above this one had it before. */
 static __always_inline bool tx_again(__u64 key, struct sk_buff *skb)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	if (!flights_any())
+	if (!tracked_any())
 		return false;
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
+	at = tracked_lock(key);
+	if (at == NOT_TRACKED)
 		return false;
-	f = flight_at(at);
-	if (config.ifindex && f->undecided) {
+	t = tracked_at(at);
+	if (config.ifindex && t->undecided) {
 		if (!filter_dev(skb->dev)) {
-			disown(f);
-			flight_release(at);
+			disown(t);
+			tracked_release(at);
 			return true;
 		}
-		f->undecided = 0;
+		t->undecided = 0;
 	}
-	flight_mark(f, ST_TX_DEV, bpf_ktime_get_ns());
-	flight_unlock(at, key);
+	tracked_mark(t, ST_TX_DEV, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 	return true;
 }
 
@@ -280,10 +280,10 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	struct sock *sk = skb->sk;
 	struct headers h = {};
 	struct sock_work *w;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	if (flights_frozen())
+	if (tracked_frozen())
 		return;
 	w = sk ? tx_announced(address(sk)) : NULL;
 	/* TCP did not know the device. */
@@ -305,30 +305,30 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		count(CN_SAMPLED);
 	}
 	if (w) {
-		f = tx_take(key, w, ST_TX_DEV, &at);
-		if (!f)
+		t = tx_take(key, w, ST_TX_DEV, &at);
+		if (!t)
 			return;
 	} else {
-		at = flight_new(key);
-		if (at == NO_FLIGHT)
+		at = tracked_new(key);
+		if (at == NOT_TRACKED)
 			return;
-		f = flight_at(at);
-		tx_begin(f, skb, &h);
-		f->sk = address(sk);
+		t = tracked_at(at);
+		tx_begin(t, skb, &h);
+		t->sk = address(sk);
 		if (sk && sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
 		    synack_again(sk, skb))
-			f->path.flags |= PF_RETRANS;
-		flight_leave(f);
+			t->path.flags |= PF_RETRANS;
+		tracked_leave(t);
 	}
 	if (events_on) {
-		event_headers(f, address(skb->head) + skb->network_header,
+		event_headers(t, address(skb->head) + skb->network_header,
 			      address(skb->dev));
-		flight_leave(f);
+		tracked_leave(t);
 	}
-	if (f->segments > 1 &&
+	if (t->segments > 1 &&
 	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
-		f->path.facts |= FACT_TSO_OFF;
-	flight_unlock(at, key);
+		t->path.facts |= FACT_TSO_OFF;
+	tracked_unlock(at, key);
 }
 
 static __always_inline void tx_sent(struct sk_buff *skb, int rc)
@@ -344,23 +344,23 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
 {
 	struct sock *sk = skb->sk;
 	struct sock_work *w;
-	struct flight *f;
+	struct tracked_pkt *t;
 	__u32 at;
 
-	if (flights_frozen() || !sk)
+	if (tracked_frozen() || !sk)
 		return;
 	w = tx_announced(address(sk));
 	if (!w)
 		return;
-	at = flight_new(address(skb) | KEY_TX);
-	if (at == NO_FLIGHT)
+	at = tracked_new(address(skb) | KEY_TX);
+	if (at == NOT_TRACKED)
 		return;
-	f = tx_claim(at, w, ST_DROP);
-	f->path.reason = reason;
+	t = tx_claim(at, w, ST_DROP);
+	t->path.reason = reason;
 	if (events_on)
-		event_socket(f, address(sk), 0);
-	path_sum(f, END_DROPPED);
-	flight_release(at);
+		event_socket(t, address(sk), 0);
+	path_sum(t, END_DROPPED);
+	tracked_release(at);
 }
 
 /*
@@ -372,47 +372,47 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
  */
 __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 {
-	struct flight *f;
+	struct tracked_pkt *t;
 	int sent = 0;
 	__u32 at;
 
-	if (!flights_any())
+	if (!tracked_any())
 		return 0;
-	at = flight_lock(key | KEY_TX);
-	if (at == NO_FLIGHT)
+	at = tracked_lock(key | KEY_TX);
+	if (at == NOT_TRACKED)
 		goto received;
-	f = flight_at(at);
-	if (f->last == ST_TX_START) {
-		flight_unlock(at, key | KEY_TX);
+	t = tracked_at(at);
+	if (t->last == ST_TX_START) {
+		tracked_unlock(at, key | KEY_TX);
 		sent = 1;
 		goto received;
 	}
-	f->path.reason = reason;
+	t->path.reason = reason;
 	/* A super-packet that is not dropped gave way to its segments. */
-	if (rx_stage != ST_DROP && f->segments > 1)
-		f->path.facts |= FACT_SPLIT;
-	flight_mark(f, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
+	if (rx_stage != ST_DROP && t->segments > 1)
+		t->path.facts |= FACT_SPLIT;
+	tracked_mark(t, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
 		    bpf_ktime_get_ns());
-	path_sum(f, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
-	flight_release(at);
+	path_sum(t, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
+	tracked_release(at);
 	return 1;
 
 received:
-	at = flight_lock(key);
-	if (at == NO_FLIGHT)
+	at = tracked_lock(key);
+	if (at == NOT_TRACKED)
 		return sent;
-	f = flight_at(at);
-	f->path.reason = reason;
+	t = tracked_at(at);
+	t->path.reason = reason;
 	/* Of UDP, the copy of what is in one piece is not seen. */
-	if (end == END_CONSUMED && f->path.flags & PF_DATA)
-		end = f->path.flags & (PF_COPIED | PF_UDP) ?
+	if (end == END_CONSUMED && t->path.flags & PF_DATA)
+		end = t->path.flags & (PF_COPIED | PF_UDP) ?
 		      END_DELIVERED : END_UNREAD;
 	/* Refused before its acknowledgement was looked at? */
 	if (end == END_DROPPED && !reason_is_general(reason))
-		f->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-	flight_mark(f, rx_stage, bpf_ktime_get_ns());
-	path_sum(f, end);
-	flight_release(at);
+		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+	tracked_mark(t, rx_stage, bpf_ktime_get_ns());
+	path_sum(t, end);
+	tracked_release(at);
 	return 1;
 }
 

@@ -100,7 +100,7 @@ static void metric(const struct profile *p, const char *name, size_t i,
 	printf("pathprof_%s%s{path=\"%zu\",kind=\"%s\",direction=\"%s\","
 	       "end=\"%s\"%s%s%s} %.17g\n", name, quantile ? "" : "_total", i,
 	       field(p, &p->paths[i], words, sizeof(words)),
-	       dir_name(p->paths[i].key.dir), end_name(p->paths[i].key.end),
+	       dir_name(p->paths[i].key.dir), end_word(p->paths[i].key.end),
 	       quantile ? ",quantile=\"" : "", quantile ? quantile : "",
 	       quantile ? "\"" : "", value);
 }

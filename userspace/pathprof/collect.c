@@ -51,50 +51,50 @@ int sums__paths(const struct sums *s, struct profile *p)
 }
 
 /* One packet that did not arrive in time: its path as far as it came. */
-static int add_flight(struct profile *p, const struct flight *f)
+static int add_tracked(struct profile *p, const struct tracked_pkt *t)
 {
-	struct path_key key = f->path;
+	struct path_key key = t->path;
 	struct profile_path *path;
 	unsigned int i;
 
-	key.end = END_FLIGHT;
+	key.end = END_FOLLOWED;
 	path = profile__path(p, &key);
 	if (!path)
 		return -ENOMEM;
 	path->sum.packets++;
-	path->sum.segments += f->segments;
-	path->sum.bytes += f->bytes;
+	path->sum.segments += t->segments;
+	path->sum.bytes += t->bytes;
 	/* The last stage has no end yet, but may have come before. */
 	for (i = 0; i < key.n && i < PATH_STAGES; i++) {
-		path->sum.stage_ns[i] += f->stage_ns[i];
+		path->sum.stage_ns[i] += t->stage_ns[i];
 		if (p->stages[key.stages[i] & 63].kind == KIND_WAIT)
-			path->sum.wait_ns += f->stage_ns[i];
+			path->sum.wait_ns += t->stage_ns[i];
 		else
-			path->sum.work_ns += f->stage_ns[i];
+			path->sum.work_ns += t->stage_ns[i];
 	}
 	path->sum.hist[0]++;
 	return 0;
 }
 
-int sums__flights(const struct sums *s, struct profile *p)
+int sums__tracked(const struct sums *s, struct profile *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < FLIGHTS; i++) {
-		if (!s->flight_keys[i])
+	for (i = 0; i < TRACKED_MAX; i++) {
+		if (!s->tracked_keys[i])
 			continue;
-		if (s->flights[i].undecided) {
+		if (s->tracked_pkts[i].undecided) {
 			/* Nor will anybody tell now. */
 			p->counters[CN_SAMPLED]--;
 			p->counters[CN_FILTERED]++;
 			continue;
 		}
-		p->in_flight++;
-		if (add_flight(p, &s->flights[i]))
+		p->followed++;
+		if (add_tracked(p, &s->tracked_pkts[i]))
 			return -ENOMEM;
 	}
 	for (i = 0; i < SOCKS; i++)
-		p->in_flight += s->socks[i].pending;
+		p->followed += s->socks[i].pending;
 	return 0;
 }
 

@@ -12,8 +12,8 @@
 struct sums {
 	const struct bpf_map *path_values, *counts, *stage_times;
 	const struct path_entry *path_entries;
-	const struct flight *flights;
-	const __u64 *flight_keys;
+	const struct tracked_pkt *tracked_pkts;
+	const __u64 *tracked_keys;
 	const struct sock_work *socks;
 };
 
@@ -22,6 +22,6 @@ void sums__counts(const struct sums *s, uint64_t *counters);
 int sums__paths(const struct sums *s, struct profile *p);
 void sums__stages(const struct sums *s, struct profile *p);
 /* What had not arrived; only once nothing changes it any more. */
-int sums__flights(const struct sums *s, struct profile *p);
+int sums__tracked(const struct sums *s, struct profile *p);
 
 #endif

@@ -116,15 +116,15 @@ struct events *events__start(int ring, const char *path, char *err, size_t len)
 	return NULL;
 }
 
-static void add_flight(struct events *e, const struct flight *f)
+static void add_tracked(struct events *e, const struct tracked_pkt *t)
 {
 	struct event event = {
-		.ns = f->last_ns, .from = f->last_ns, .number = f->number,
-		.index = f->events, .flags = f->path.flags,
-		.facts = f->path.facts, .bytes = f->bytes,
-		.segments = f->segments,
-		.what = f->undecided ? EV_DISOWN : EV_END, .end = END_FLIGHT,
-		.dir = f->path.dir, .family = f->path.family,
+		.ns = t->last_ns, .from = t->last_ns, .number = t->number,
+		.index = t->events, .flags = t->path.flags,
+		.facts = t->path.facts, .bytes = t->bytes,
+		.segments = t->segments,
+		.what = t->undecided ? EV_DISOWN : EV_END, .end = END_FOLLOWED,
+		.dir = t->path.dir, .family = t->path.family,
 	};
 
 	put_aside(e, &event, sizeof(event));
@@ -140,9 +140,9 @@ void events__stop(struct events *e, const struct sums *sums)
 	pthread_join(e->thread, NULL);
 	ring_buffer__consume(e->ring);
 	e->reading = false;
-	for (i = 0; i < FLIGHTS; i++)
-		if (sums->flight_keys[i] && sums->flights[i].number)
-			add_flight(e, &sums->flights[i]);
+	for (i = 0; i < TRACKED_MAX; i++)
+		if (sums->tracked_keys[i] && sums->tracked_pkts[i].number)
+			add_tracked(e, &sums->tracked_pkts[i]);
 	if (!e->failed && fflush(e->spool))
 		e->failed = errno;
 }

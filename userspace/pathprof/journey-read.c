@@ -73,7 +73,7 @@ static void read_packet(struct reader *r, const json_t *o,
 	j->reason = reader__number(r, o, "reason", UINT16_MAX);
 	j->ended = !json_is_null(json_object_get(o, "end"));
 	if (j->ended)
-		j->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_name);
+		j->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_word);
 	reader__words(r, o, "flags", flag_name, &j->flags);
 	reader__words(r, o, "facts", fact_name, &j->facts);
 	read_flow(r, o, j);

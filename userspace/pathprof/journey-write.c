@@ -166,7 +166,7 @@ static void put_packet(FILE *f, const struct writer *w, const size_t *order,
 	fprintf(f, ",\"bytes\":%u,\"segments\":%u,\"lost\":%u,\"end\":",
 		last->bytes, last->segments, lost);
 	if (last->what == EV_END)
-		fprintf(f, "\"%s\",\"reason\":%u", end_name(last->end),
+		fprintf(f, "\"%s\",\"reason\":%u", end_word(last->end),
 			last->reason);
 	else
 		fprintf(f, "null,\"reason\":0");

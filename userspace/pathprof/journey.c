@@ -8,7 +8,7 @@
 #include "journey.h"
 
 /*
- * The kernel's flight_mark() and flight_again(), from what they told: the time
+ * The kernel's tracked_mark() and tracked_again(), from what they told: the time
  * before a new stage counts to the last one of the path; a packet that goes
  * back to a stage does so from the one it is in.
  */

@@ -93,7 +93,7 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 
 	k->dir = reader__word(r, o, "direction", 3, dir_name);
 	k->family = reader__number(r, o, "family", 6);
-	k->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_name);
+	k->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_word);
 	k->reason = reader__number(r, o, "reason", UINT16_MAX);
 	reader__words(r, o, "flags", flag_name, &k->flags);
 	if (r->version > 1)
@@ -173,10 +173,10 @@ static void read_account(struct reader *r, const json_t *root,
 
 	p->counters[CN_SAMPLED] = reader__number(r, account, "sampled",
 						 INT64_MAX);
-	p->in_flight = reader__number(r, account, "in_flight", INT64_MAX);
+	p->followed = reader__number(r, account, "in_flight", INT64_MAX);
 	for (i = 1; i < PATHPROF_END_MAX; i++)
-		if (end_name(i) && (r->version > 1 || i != END_CUT))
-			p->ends[i] = reader__number(r, account, end_name(i),
+		if (end_word(i) && (r->version > 1 || i != END_CUT))
+			p->ends[i] = reader__number(r, account, end_word(i),
 						    INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
 		if (counter_name(i) && (r->version > 1 || i != CN_WINDOWS))

@@ -60,7 +60,7 @@ static json_t *path_json(const struct profile_path *p)
 	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
 			 "direction", dir_name(p->key.dir),
 			 "family", p->key.family,
-			 "end", end_name(p->key.end),
+			 "end", end_word(p->key.end),
 			 "reason", p->key.reason,
 			 "flags", flags_json(p->key.flags),
 			 "facts", facts_json(p->key.facts),
@@ -197,15 +197,16 @@ json_t *profile__to_json(const struct profile *p)
 	json_object_set_new(account, "sampled",
 			    json_integer(p->counters[CN_SAMPLED]));
 	for (i = 1; i < PATHPROF_END_MAX; i++)
-		if (end_name(i))
-			json_object_set_new(account, end_name(i),
+		if (end_word(i))
+			json_object_set_new(account, end_word(i),
 					    json_integer(p->ends[i]));
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
 		if (counter_name(i))
 			json_object_set_new(counter_is_loss(i) ? account :
 					    counters, counter_name(i),
 					    json_integer(p->counters[i]));
-	json_object_set_new(account, "in_flight", json_integer(p->in_flight));
+	/* The format's key, which does not change. */
+	json_object_set_new(account, "in_flight", json_integer(p->followed));
 	json_object_set_new(account, "unaccounted",
 			    json_integer(t.unaccounted));
 	for (i = 0; i < p->npaths; i++)

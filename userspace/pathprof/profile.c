@@ -60,6 +60,11 @@ const char *end_name(unsigned int end)
 	return end < PATHPROF_END_MAX ? end_names[end] : NULL;
 }
 
+const char *end_word(unsigned int end)
+{
+	return end == END_FOLLOWED ? "in flight" : end_name(end);
+}
+
 const char *hook_state_name(unsigned int state)
 {
 	static const char *const names[] = {
@@ -236,7 +241,7 @@ void profile__totals(const struct profile *p, struct profile_totals *t)
 	for (i = 0; i < p->nhooks; i++)
 		t->missed += p->hooks[i].missed;
 	t->unaccounted = p->counters[CN_SAMPLED] - t->done - t->dropped -
-			 t->lost - p->in_flight;
+			 t->lost - p->followed;
 }
 
 /* Of one path; the parts of stages that wait are none of its work. */
@@ -365,7 +370,7 @@ bool profile__fits(const struct profile *p)
 	for (i = 0; i < p->nhooks; i++)
 		if (!count(&skipped, p->hooks[i].missed))
 			return false;
-	return p->npaths <= PROFILE_PATHS && count(&account, p->in_flight) &&
+	return p->npaths <= PROFILE_PATHS && count(&account, p->followed) &&
 	       count_list(&account, p->ends, PATHPROF_END_MAX) &&
 	       count_list(&account, p->counters + CN_SAMPLED + 1,
 			  PATHPROF_COUNTER_MAX - CN_SAMPLED - 1) &&
@@ -469,7 +474,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);
 	merge_times(to, from);
-	to->in_flight += from->in_flight;
+	to->followed += from->followed;
 	to->load_ns += from->load_ns;
 	to->load_packets += from->load_packets;
 	raise(&to->duration_ns, from->duration_ns);

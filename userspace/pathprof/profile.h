@@ -81,7 +81,7 @@ struct profile {
 	bool udp, fine;		/* UDP was followed, too; finer stages */
 	uint64_t ends[PATHPROF_END_MAX];
 	uint64_t counters[PATHPROF_COUNTER_MAX];
-	uint64_t in_flight;
+	uint64_t followed;	/* still so when it ended */
 	struct profile_stage stages[PATHPROF_STAGE_MAX];
 	/* Packets by their time in a stage as measured; all 0: not kept. */
 	uint64_t stage_hist[PATHPROF_STAGE_MAX][HIST_BUCKETS];
@@ -104,6 +104,11 @@ struct profile_totals {
 };
 
 const char *end_name(unsigned int end);
+/*
+ * The same as files and exports spell it: their formats say "in flight" of a
+ * packet that is still followed, and formats do not change.
+ */
+const char *end_word(unsigned int end);
 const char *flag_name(unsigned int bit);	/* NULL if unused */
 const char *fact_name(unsigned int bit);
 const char *fact_branch(unsigned int bit);

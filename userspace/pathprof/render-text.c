@@ -330,11 +330,11 @@ void render__head(FILE *f, const struct profile *p,
 		fprintf(f, "Only: %s\n",
 			printable(p->filter, only, sizeof(only)));
 	fprintf(f, "Account: %llu sampled = %llu done + %llu dropped + "
-		"%llu lost + %llu in flight",
+		"%llu lost + %llu still followed",
 		(unsigned long long)total->counters[CN_SAMPLED],
 		(unsigned long long)all.done, (unsigned long long)all.dropped,
 		(unsigned long long)all.lost,
-		(unsigned long long)total->in_flight);
+		(unsigned long long)total->followed);
 	if (all.unaccounted)
 		fprintf(f, " %+lld ?", (long long)all.unaccounted);
 	fputc('\n', f);

@@ -252,9 +252,9 @@ static void set_enabled(struct session *s, bool on)
 	__atomic_store_n(&s->skel->bss->enabled, on, __ATOMIC_SEQ_CST);
 }
 
-static int64_t in_flight(struct session *s)
+static int64_t still_followed(struct session *s)
 {
-	return __atomic_load_n(&s->skel->bss->flights_active,
+	return __atomic_load_n(&s->skel->bss->tracked_count,
 			       __ATOMIC_SEQ_CST);
 }
 
@@ -334,10 +334,10 @@ static uint64_t run_window(void *arg)
 	pause_ns(WINDOW_NS);
 	set_enabled(s, false);
 	s->open_ns += now_ns() - opened;
-	for (i = 0; i < DRAINS && in_flight(s) > 0; i++)
+	for (i = 0; i < DRAINS && still_followed(s) > 0; i++)
 		pause_ns(DRAIN_NS);
 	detach_all(s);
-	if (in_flight(s) > 0)
+	if (still_followed(s) > 0)
 		run_program(s->skel->progs.cut_off);
 	s->nwindows++;
 	packets = followed(s) - packets;
@@ -410,8 +410,8 @@ static int load(struct session *s, char *err, size_t len)
 		.counts = s->skel->maps.counts,
 		.stage_times = s->skel->maps.stage_times,
 		.path_entries = s->skel->bss->path_entries,
-		.flights = s->skel->bss->flights,
-		.flight_keys = s->skel->bss->flight_keys,
+		.tracked_pkts = s->skel->bss->tracked_pkts,
+		.tracked_keys = s->skel->bss->tracked_keys,
 		.socks = s->skel->bss->socks,
 	};
 	return 0;
@@ -517,7 +517,7 @@ int session__start(struct session **out, const struct session_config *config,
 
 void session__stop(struct session *s)
 {
-	int64_t *active = (int64_t *)&s->skel->bss->flights_active;
+	int64_t *active = (int64_t *)&s->skel->bss->tracked_count;
 	size_t i;
 
 	if (s->stopped)
@@ -527,7 +527,7 @@ void session__stop(struct session *s)
 	/* No new packets; those under way get a moment to arrive. */
 	set_enabled(s, false);
 	s->stop_ns = now_ns();
-	for (i = 0; i < 5 && in_flight(s); i++)
+	for (i = 0; i < 5 && still_followed(s); i++)
 		pause_ns(10000000); /* poll: the table empties itself */
 	/*
 	 * Nobody may write from here on: what is read is final, although the
@@ -536,7 +536,7 @@ void session__stop(struct session *s)
 	 * by one whatever we do, so it is left to session__free().
 	 * membarrier() waits for the programs that run right now.
 	 */
-	__atomic_store_n(active, FLIGHTS_FROZEN, __ATOMIC_SEQ_CST);
+	__atomic_store_n(active, TRACKED_FROZEN, __ATOMIC_SEQ_CST);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		pause_ns(10000000); /* the kernel lacks it */
 	events__stop(s->events, &s->sums);
@@ -616,9 +616,9 @@ int session__read(struct session *s, struct profile *p)
 	p->counters[CN_WINDOWS] = s->nwindows;
 	rc = sums__paths(&s->sums, p);
 	if (!rc && s->stopped)
-		rc = sums__flights(&s->sums, p);
+		rc = sums__tracked(&s->sums, p);
 	else if (!rc)
-		p->in_flight = s->skel->bss->flights_active;
+		p->followed = s->skel->bss->tracked_count;
 	probe__fill(p, s->config.events);
 	return rc;
 }

@@ -41,7 +41,7 @@ int session__read(struct session *s, struct profile *p);
 /* Raw events into their file, and how many were lost; once stopped. */
 int session__write_events(struct session *s, const struct profile *p,
 			  uint64_t *lost, char *err, size_t len);
-/* Stop following; session__read() then includes what is in flight. */
+/* Stop following; session__read() then includes what is still followed. */
 void session__stop(struct session *s);
 /* Detach and unload: takes seconds. */
 void session__free(struct session *s);

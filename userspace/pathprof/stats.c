@@ -89,7 +89,7 @@ bool stage__times(const struct profile *p, unsigned int id,
 		for (at = 0; at < path->key.n && at < PATH_STAGES; at++) {
 			/* Its last stage has no end, so no time was kept. */
 			if (path->key.stages[at] != id ||
-			    path->key.end == END_FLIGHT)
+			    path->key.end == END_FOLLOWED)
 				continue;
 			out->work_ns += path->sum.stage_ns[at];
 			if (p->subtracted)
