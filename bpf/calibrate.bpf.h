@@ -7,6 +7,8 @@
 #ifndef PATHPROF_CALIBRATE_BPF_H
 #define PATHPROF_CALIBRATE_BPF_H
 
+#include "compat.bpf.h"
+#include "tracked.bpf.h"
 #include "tx.bpf.h"
 
 #define PROBE_ROUNDS	512

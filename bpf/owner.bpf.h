@@ -7,12 +7,10 @@
 #define PATHPROF_OWNER_BPF_H
 
 #include "compat.bpf.h"
-#include "pathprof.h"
+#include "config.bpf.h"
 #include "arm.h"
 
 #define CGROUP_DEPTH	64	/* of nested cgroups; the verifier wants an end */
-
-const volatile struct pathprof_config config = { .sample = 1 };
 
 /* Is the socket's cgroup the one asked for, or below it? */
 static __always_inline bool in_cgroup(struct sock *sk)

@@ -6,6 +6,9 @@
 #ifndef PATHPROF_PARSE_BPF_H
 #define PATHPROF_PARSE_BPF_H
 
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "path.bpf.h"
 #include "sample.bpf.h"
 
 #define TCPH_FIN	0x01

@@ -8,8 +8,9 @@
 #ifndef PATHPROF_PATH_BPF_H
 #define PATHPROF_PATH_BPF_H
 
+#include "compat.bpf.h"
+#include "config.bpf.h"
 #include "event.bpf.h"
-#include "owner.bpf.h"
 
 #define PATH_PROBES	16
 

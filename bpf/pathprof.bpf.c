@@ -5,6 +5,12 @@
  * headers; userspace loads only those this kernel has.
  */
 #include "calibrate.bpf.h"
+#include "compat.bpf.h"
+#include "end.bpf.h"
+#include "rx.bpf.h"
+#include "rx-tcp.bpf.h"
+#include "tracked.bpf.h"
+#include "tx.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

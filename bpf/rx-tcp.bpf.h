@@ -7,7 +7,12 @@
 #ifndef PATHPROF_RX_TCP_BPF_H
 #define PATHPROF_RX_TCP_BPF_H
 
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "parse.bpf.h"
 #include "rx.bpf.h"
+#include "sock.bpf.h"
+#include "tracked.bpf.h"
 
 /* Of the fourth header word as loaded: all but reserved bits and PSH. */
 #define HP_BITS		0xfffff7f0U

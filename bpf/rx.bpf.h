@@ -6,7 +6,16 @@
 #ifndef PATHPROF_RX_BPF_H
 #define PATHPROF_RX_BPF_H
 
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "end.bpf.h"
+#include "event.bpf.h"
+#include "owner.bpf.h"
+#include "parse.bpf.h"
+#include "path.bpf.h"
+#include "sample.bpf.h"
 #include "sock.bpf.h"
+#include "tracked.bpf.h"
 
 /* What one CPU is at. */
 struct cpu_work {
@@ -34,32 +43,6 @@ static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)
 	__u64 dev = address(skb->dev);
 
 	return &gro_devs[(dev * 0x9e3779b97f4a7c15ULL) >> 56 & 255];
-}
-
-/*
- * How a packet ended whose address another one has.  One that waited for its
- * reader was freed unread, or spliced; an ACK that TCP has looked at is used
- * up, though its function, interrupted, has not returned yet.  Of any other
- * the end was not seen.
- */
-static __always_inline __u32 rx_left(const struct tracked_pkt *t)
-{
-	if (stage_waits(t->last))
-		return END_UNREAD;
-	return t->last == ST_RX_EST && t->path.flags & PF_PURE_ACK ?
-	       END_CONSUMED : END_STALE;
-}
-
-static __always_inline void rx_leftover(__u64 key)
-{
-	struct tracked_pkt *t;
-	__u32 at;
-
-	t = tracked_find(key, &at);
-	if (!t)
-		return;
-	path_sum(t, rx_left(t));
-	tracked_release(at);
 }
 
 static __always_inline void rx_segments(struct tracked_pkt *t, struct sk_buff *skb)

@@ -7,7 +7,9 @@
 #ifndef PATHPROF_SAMPLE_BPF_H
 #define PATHPROF_SAMPLE_BPF_H
 
-#include "tracked.bpf.h"
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "owner.bpf.h"
 
 /*
  * Gaps between samples, one from each of GAPS equally likely parts of the

@@ -9,7 +9,8 @@
 #ifndef PATHPROF_SOCK_BPF_H
 #define PATHPROF_SOCK_BPF_H
 
-#include "parse.bpf.h"
+#include "compat.bpf.h"
+#include "path.bpf.h"
 
 struct sock_work socks[SOCKS] __attribute__((aligned(64)));
 

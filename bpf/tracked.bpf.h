@@ -11,6 +11,8 @@
 #ifndef PATHPROF_TRACKED_BPF_H
 #define PATHPROF_TRACKED_BPF_H
 
+#include "compat.bpf.h"
+#include "event.bpf.h"
 #include "path.bpf.h"
 
 #define KEY_TX		1ULL
@@ -240,38 +242,6 @@ __noinline int follow(__u64 key, __u32 stage, __u32 flags, __u32 facts)
 	t->path.facts |= facts;
 	tracked_mark(t, stage, bpf_ktime_get_ns());
 	tracked_unlock(at, key);
-	return 0;
-}
-
-/* The last stage of a path. */
-__noinline int follow_end(__u64 key, __u32 stage, __u32 end)
-{
-	struct tracked_pkt *t;
-	__u32 at;
-
-	t = tracked_find(key, &at);
-	if (!t)
-		return 0;
-	tracked_mark(t, stage, bpf_ktime_get_ns());
-	path_sum(t, end);
-	tracked_release(at);
-	return 0;
-}
-
-/* A sampling window has closed: what has not arrived is cut off. */
-static int cut_one(__u32 i, void *unused)
-{
-	__u64 key;
-
-	(void)unused;
-	i &= TRACKED_MAX - 1;
-	key = READ_ONCE(tracked_keys[i]);
-	if (!key || key & KEY_BUSY ||
-	    __sync_val_compare_and_swap(&tracked_keys[i], key,
-					key | KEY_BUSY) != key)
-		return 0;
-	path_sum(tracked_at(i), END_CUT);
-	tracked_release(i);
 	return 0;
 }
 

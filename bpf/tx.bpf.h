@@ -9,7 +9,16 @@
 #ifndef PATHPROF_TX_BPF_H
 #define PATHPROF_TX_BPF_H
 
-#include "rx-tcp.bpf.h"
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "end.bpf.h"
+#include "event.bpf.h"
+#include "owner.bpf.h"
+#include "parse.bpf.h"
+#include "path.bpf.h"
+#include "sample.bpf.h"
+#include "sock.bpf.h"
+#include "tracked.bpf.h"
 
 static __always_inline void tx_write(struct sock *sk)
 {
@@ -361,70 +370,6 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
 		event_socket(t, address(sk), 0);
 	path_sum(t, END_DROPPED);
 	tracked_release(at);
-}
-
-/*
- * A packet is freed, or its data joined to another.  Until the driver has it, it
- * is the sender's: should there be a receiver's entry as well, then TCP has freed
- * that packet, on another CPU, and its function has not returned yet.  From then
- * on it is the receiver's (or the driver's), and the driver call's return ends
- * the sender's path.
- */
-__noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
-{
-	struct tracked_pkt *t;
-	int sent = 0;
-	__u32 at;
-
-	if (!tracked_any())
-		return 0;
-	at = tracked_lock(key | KEY_TX);
-	if (at == NOT_TRACKED)
-		goto received;
-	t = tracked_at(at);
-	if (t->last == ST_TX_START) {
-		tracked_unlock(at, key | KEY_TX);
-		sent = 1;
-		goto received;
-	}
-	t->path.reason = reason;
-	/* A super-packet that is not dropped gave way to its segments. */
-	if (rx_stage != ST_DROP && t->segments > 1)
-		t->path.facts |= FACT_SPLIT;
-	tracked_mark(t, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
-		    bpf_ktime_get_ns());
-	path_sum(t, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
-	tracked_release(at);
-	return 1;
-
-received:
-	at = tracked_lock(key);
-	if (at == NOT_TRACKED)
-		return sent;
-	t = tracked_at(at);
-	t->path.reason = reason;
-	/* Of UDP, the copy of what is in one piece is not seen. */
-	if (end == END_CONSUMED && t->path.flags & PF_DATA)
-		end = t->path.flags & (PF_COPIED | PF_UDP) ?
-		      END_DELIVERED : END_UNREAD;
-	/* Refused before its acknowledgement was looked at? */
-	if (end == END_DROPPED && !reason_is_general(reason))
-		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-	tracked_mark(t, rx_stage, bpf_ktime_get_ns());
-	path_sum(t, end);
-	tracked_release(at);
-	return 1;
-}
-
-/*
- * The reader of a datagram is done with it.  Who only peeked holds one
- * reference of several.  From 6.18 on no tracepoint tells that the reader
- * freed it (skb_attempt_defer_free()).
- */
-static __always_inline void udp_read(struct sk_buff *skb)
-{
-	if (skb->users.refs.counter == 1)
-		packet_end(address(skb), ST_RX_FREE, END_CONSUMED, 0);
 }
 
 #endif
