@@ -19,7 +19,6 @@
 #define AF_INET6	10
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17
-#define TCP_ESTABLISHED	1
 #define TCP_SYN_SENT	2
 #define TCP_TIME_WAIT	6	/* the head of a socket only */
 #define TCP_CLOSE	7
@@ -27,7 +26,6 @@
 #define TCP_NEW_SYN_RECV 12	/* a request, not a socket */
 #define ICSK_ACK_SCHED	1
 #define ICSK_ACK_TIMER	2
-#define ICSK_TIME_RETRANS 1
 #define ICSK_TIME_LOSS_PROBE 5
 #define NETDEV_TX_BUSY	0x10
 
@@ -44,7 +42,6 @@ static __always_inline bool gro_merged(int result)
 #define NETIF_F_GRO	(1ULL << 14)
 #define NETIF_F_TSO	(1ULL << 16)
 #define NETIF_F_TSO6	(1ULL << 20)
-#define SKBFL_ZEROCOPY	1
 
 /*
  * TCP_SKB_CB(): the control block while TCP owns the packet.  A direct load

@@ -167,7 +167,8 @@ FLAG(18, PROBE, "probe", "keepalive or zero window probe")
 
 /*
  * FACT(bit, symbol, name, branch, meaning): why a branch was taken, read from
- * the kernel's state before it was.  branch groups them for `explain`.
+ * the kernel's state before it was.  branch groups them for `explain`.  Bit 29
+ * is reserved: "zerocopy", which no version recorded.
  */
 #define PATHPROF_FACTS(FACT) \
 FACT(0, PRED_OFF, "prediction off", "prediction", \
@@ -228,8 +229,6 @@ FACT(27, QUEUED, "queued", "qdisc", \
      "a queueing discipline held it") \
 FACT(28, SPLIT, "software split", "split", \
      "split into segments in software") \
-FACT(29, ZEROCOPY, "zerocopy", "copy", \
-     "sent from pages of the application") \
 FACT(30, PRED_OTHER, "unknown test", "prediction", \
      "all known conditions were met, and the kernel did not predict it")
 

@@ -36,13 +36,7 @@ enum {
 	BPF_RB_NO_WAKEUP = 1,
 };
 
-enum {
-	BPF_ANY = 0,
-	BPF_NOEXIST = 1,
-};
-
-/* The value is the running kernel's. */
-/* Since 6.7: compat.bpf.h asks whether the kernel has it. */
+/* Since 6.7: compat.bpf.h asks if the kernel has it, and for its own value. */
 enum tsq_enum___deferred {
 	TCP_ACK_DEFERRED = 1,
 };
