@@ -11,6 +11,8 @@
 #include <string.h>
 #include "pathprof-tool.h"
 
+#define OPTIONS_MAX 48	/* of a command, when the nearest are looked for */
+
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[64], i, j, diagonal, above, n = strlen(b);
@@ -181,9 +183,11 @@ static int set_option(const struct command *cmd, const struct option_def *d,
 static int unknown_option(const struct command *cmd,
 			  const struct option_def *defs, const char *word)
 {
-	const char *names[32];
+	const char *names[OPTIONS_MAX + 2];
 	size_t i, n = count_defs(defs);
 
+	if (n > OPTIONS_MAX)
+		n = OPTIONS_MAX;
 	for (i = 0; i < n; i++)
 		names[i] = defs[i].name;
 	names[n] = "help";
