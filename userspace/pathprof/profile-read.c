@@ -337,3 +337,13 @@ int profile__read(struct profile *p, const char *path, char *err, size_t len)
 	}
 	return rc;
 }
+
+int profile__view(struct profile *p, const char *path, bool raw, char *err,
+		  size_t len)
+{
+	int rc = profile__read(p, path, err, len);
+
+	if (!rc && !raw)
+		profile__subtract(p);
+	return rc;
+}

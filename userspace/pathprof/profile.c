@@ -279,16 +279,6 @@ void profile__subtract(struct profile *p)
 	p->subtracted = true;
 }
 
-int profile__view(struct profile *p, const char *path, bool raw, char *err,
-		  size_t len)
-{
-	int rc = profile__read(p, path, err, len);
-
-	if (!rc && !raw)
-		profile__subtract(p);
-	return rc;
-}
-
 static void subtract(uint64_t *to, const uint64_t *from, size_t n)
 {
 	while (n--)
