@@ -73,7 +73,7 @@ int cmd_list(const struct command *self, int argc, char **argv)
 	rc = session__probe(&p, err, sizeof(err));
 	if (rc) {
 		complain("list: %s", err);
-		return rc;
+		return exit_status(rc);
 	}
 	if (json)
 		rc = print_json(profile__to_json(&p), JSON_INDENT(1));

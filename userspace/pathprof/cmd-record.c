@@ -222,7 +222,7 @@ static int record(const struct session_config *config, const char *output,
 			close(child.go);
 			waitpid(child.pid, NULL, 0);
 		}
-		return rc;
+		return exit_status(rc);
 	}
 	if (ready && write(ready, "\n", 1) != 1)
 		complain("record: cannot write to --ready-fd %u: %s", ready,

@@ -120,7 +120,7 @@ int cmd_top(const struct command *self, int argc, char **argv)
 	rc = session__start(&top.session, &choice.config, err, sizeof(err));
 	if (rc) {
 		complain("top: %s", err);
-		return rc;
+		return exit_status(rc);
 	}
 	if (once || batch || !isatty(STDOUT_FILENO) ||
 	    !isatty(STDIN_FILENO)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When sampling windows open.  The pause after each follows from what it cost
- * and from the budget; half to one and a half times of it, at random, so that
- * no rhythm of the traffic is met or missed each time.
+ * The duty cycle: when sampling bursts begin.  The pause after each follows from
+ * its cost and from the budget.  It is drawn at random from half to one and a
+ * half times that, so that no rhythm of the traffic is always met or missed.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 #define LONGEST_NS	60e9
 
-struct windows {
+struct duty_cycle {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -37,62 +37,64 @@ static struct timespec later(double ns)
 	return t;
 }
 
-static void *keep_windows(void *arg)
+static void *keep_cycling(void *arg)
 {
-	struct windows *w = arg;
+	struct duty_cycle *d = arg;
 	struct timespec until;
 	uint32_t random;
 	double cost;
 
-	pthread_mutex_lock(&w->lock);
-	while (!w->ending) {
+	pthread_mutex_lock(&d->lock);
+	while (!d->ending) {
 		/* stop() sets ending at once and waits for the thread. */
-		pthread_mutex_unlock(&w->lock);
-		cost = w->run(w->arg);
-		pthread_mutex_lock(&w->lock);
+		pthread_mutex_unlock(&d->lock);
+		cost = d->run(d->arg);
+		pthread_mutex_lock(&d->lock);
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			random = 1U << 31;
-		cost *= (0.5 + random / 4294967296.0) / w->share;
+		cost *= (0.5 + random / 4294967296.0) / d->share;
 		until = later(fmin(cost, LONGEST_NS));
-		while (!w->ending &&
-		       !pthread_cond_timedwait(&w->wake, &w->lock, &until))
+		while (!d->ending &&
+		       !pthread_cond_timedwait(&d->wake, &d->lock, &until))
 			;
 	}
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&d->lock);
 	return NULL;
 }
 
-struct windows *windows__start(double percent, uint64_t (*run)(void *),
-			       void *arg)
+int duty_cycle__start(struct duty_cycle **out, double percent,
+		      uint64_t (*run)(void *), void *arg)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct windows *w = calloc(1, sizeof(*w));
+	struct duty_cycle *d = calloc(1, sizeof(*d));
 	pthread_condattr_t attr;
+	int rc;
 
-	if (!w)
-		return NULL;
-	w->share = percent / 100 * (cpus > 0 ? cpus : 1);
-	w->run = run;
-	w->arg = arg;
-	pthread_mutex_init(&w->lock, NULL);
+	if (!d)
+		return -ENOMEM;
+	d->share = percent / 100 * (cpus > 0 ? cpus : 1);
+	d->run = run;
+	d->arg = arg;
+	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->wake, &attr);
-	errno = pthread_create(&w->thread, NULL, keep_windows, w);
-	if (!errno)
-		return w;
-	free(w);
-	return NULL;
+	pthread_cond_init(&d->wake, &attr);
+	rc = -pthread_create(&d->thread, NULL, keep_cycling, d);
+	if (rc)
+		free(d);
+	else
+		*out = d;
+	return rc;
 }
 
-void windows__stop(struct windows *w)
+void duty_cycle__stop(struct duty_cycle *d)
 {
-	if (!w)
+	if (!d)
 		return;
-	pthread_mutex_lock(&w->lock);
-	w->ending = true;
-	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-	free(w);
+	pthread_mutex_lock(&d->lock);
+	d->ending = true;
+	pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	free(d);
 }

@@ -5,16 +5,16 @@
 
 #include <stdint.h>
 
-struct windows;
+struct duty_cycle;
 
 /*
  * Call run(arg) at once and then at random times, so rarely that the CPU time
- * it returns (ns) stays within percent of that of all CPUs.  NULL, with
- * errno, if there can be no thread.
+ * it returns (ns) stays within percent of that of all CPUs.  0, or a negative
+ * errno if there can be no thread.
  */
-struct windows *windows__start(double percent, uint64_t (*run)(void *),
-			       void *arg);
+int duty_cycle__start(struct duty_cycle **out, double percent,
+		      uint64_t (*run)(void *), void *arg);
 /* Wait for the last to end; NULL is taken. */
-void windows__stop(struct windows *w);
+void duty_cycle__stop(struct duty_cycle *d);
 
 #endif

@@ -26,15 +26,6 @@ struct events {
 	const char *path;
 };
 
-/* 0 if it is none of ours. */
-size_t event__size(const struct event *event, size_t room)
-{
-	size_t size = event->what == EV_FLOW ? sizeof(struct event_flow) :
-		      sizeof(*event);
-
-	return size <= room ? size : 0;
-}
-
 static void put_aside(struct events *e, const struct event *event, size_t size)
 {
 	if (e->failed)
@@ -92,9 +83,11 @@ static FILE *open_spool(const char *path)
 	return f;
 }
 
-struct events *events__start(int ring, const char *path, char *err, size_t len)
+int events__start(struct events **out, int ring, const char *path, char *err,
+		  size_t len)
 {
 	struct events *e = calloc(1, sizeof(*e));
+	int rc;
 
 	if (e) {
 		e->path = path;
@@ -106,14 +99,17 @@ struct events *events__start(int ring, const char *path, char *err, size_t len)
 		ring_buffer__consume(e->ring);
 		e->reading = true;
 		errno = pthread_create(&e->thread, NULL, keep_reading, e);
-		if (!errno)
-			return e;
+		if (!errno) {
+			*out = e;
+			return 0;
+		}
 		e->reading = false;
 	}
+	rc = errno ? -errno : -ENOMEM;
 	snprintf(err, len, "cannot keep events for %s: %s", path,
-		 strerror(errno));
+		 strerror(-rc));
 	events__free(e);
-	return NULL;
+	return rc;
 }
 
 static void add_tracked(struct events *e, const struct tracked_pkt *t)

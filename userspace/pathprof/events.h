@@ -14,10 +14,10 @@ struct events;
 
 /*
  * Drop what is in the ring and read from now on; path is the file that will be
- * written.  NULL, and why, if that cannot be.
+ * written.  0, or a negative errno and the reason in err.
  */
-struct events *events__start(int ring, const char *path, char *err,
-			     size_t len);
+int events__start(struct events **out, int ring, const char *path, char *err,
+		  size_t len);
 /* The last ones, and the packets that have not arrived. */
 void events__stop(struct events *e, const struct sums *sums);
 /* Into the file it was started for; p is the recording's profile. */

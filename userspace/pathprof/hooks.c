@@ -169,7 +169,7 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 		snprintf(err, len, "cannot read kernel type information %s: "
 			 "%s; a kernel with CONFIG_DEBUG_INFO_BTF is needed",
 			 BTF_PATH, strerror(errno));
-		return 3;
+		return -EOPNOTSUPP;
 	}
 	no_symbols = !functions || count_symbols(targets, kept) < 0;
 	walk_types(btf, targets, kept, reasons);

@@ -9,8 +9,8 @@
  * Fill state and why of n hooks whose name and type are set, their BTF ids,
  * and the kernel's names of drop reasons.  Whether functions can be hooked is
  * read from the symbol table, which takes 0.2 s; if that does not
- * matter, those of the type information count as present.  0, or 3 and a
- * message.
+ * matter, those of the type information count as present.  0, or
+ * -EOPNOTSUPP and a message.
  */
 int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 		bool functions, char (*reasons)[32], char *err, size_t len);

@@ -7,8 +7,16 @@
 #include <string.h>
 #include "journey.h"
 
+size_t event__size(const struct event *event, size_t room)
+{
+	size_t size = event->what == EV_FLOW ? sizeof(struct event_flow) :
+		      sizeof(*event);
+
+	return size <= room ? size : 0;
+}
+
 /*
- * The kernel's tracked_mark() and tracked_again(), from what they told: the time
+ * What tracked_mark() and tracked_again() did, from their events: the time
  * before a new stage counts to the last one of the path; a packet that goes
  * back to a stage does so from the one it is in.
  */

@@ -89,6 +89,12 @@ int print_json(json_t *root, size_t flags)
 	return EXIT_GOOD;
 }
 
+int exit_status(int rc)
+{
+	return !rc ? EXIT_GOOD : rc == -EOPNOTSUPP ? EXIT_UNSUPPORTED :
+	       EXIT_FAILED;
+}
+
 int finish_stdout(int status)
 {
 	if (fflush(stdout) || ferror(stdout)) {

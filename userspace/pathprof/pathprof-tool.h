@@ -68,6 +68,8 @@ int options__status(int rc);
 /* "; did you mean X?", or nothing; in a static buffer. */
 const char *nearest(const char *word, const char *const *words, size_t n);
 
+/* Exit status of a negative errno that a library function returned. */
+int exit_status(int rc);
 /* One line on stderr, control characters made visible. */
 void complain(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads and attaches the BPF programs, all the time or in short windows.
- * Hooks the kernel lacks are switched off before loading; whatever remains is
- * recorded in the profile by name.
+ * A recording session from load to unload, with its hooks attached all the time
+ * or in short sampling bursts; the only file that includes the skeleton of the
+ * BPF programs.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,31 +17,28 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "session.h"
+#include "attach.h"
 #include "collect.h"
 #include "config.h"
-#include "probe-dispatch.h"
+#include "duty-cycle.h"
 #include "events.h"
 #include "hooks.h"
 #include "probe.h"
-#include "duty-cycle.h"
+#include "probe-dispatch.h"
 #include "pathprof.skel.h"
 
 struct session {
 	struct pathprof_bpf *skel;
 	struct sums sums;
-	struct bpf_program *programs[PROFILE_HOOKS];
-	int links[PROFILE_HOOKS];	/* 0: not attached */
-	struct profile_hook hooks[PROFILE_HOOKS];
-	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
-	size_t nhooks;
+	struct attachments attached;
 	char reasons[PROFILE_REASONS][32];
 	struct session_config config;
 	uint64_t start_ns, stop_ns;
 	char started[40];
 	bool stopped;
 	struct profile_probe probe;
-	struct windows *windows;	/* NULL: attached all the time */
-	uint64_t nwindows, open_ns;
+	struct duty_cycle *cycle;	/* NULL: attached all the time */
+	uint64_t nbursts, open_ns;
 	struct events *events;		/* NULL: none are kept */
 };
 
@@ -75,96 +72,10 @@ static uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Attached in short windows only? */
-static bool in_windows(const struct session *s)
+/* Attached in sampling bursts only? */
+static bool in_bursts(const struct session *s)
 {
 	return !s->config.sample;
-}
-
-static bool is_event(const struct profile_hook *hook)
-{
-	return !strcmp(hook->type, "tp_btf");
-}
-
-static bool listed(const char *const *list, const char *name)
-{
-	for (; *list; list++)
-		if (!strcmp(*list, name))
-			return true;
-	return false;
-}
-
-/*
- * Decide for every program whether this kernel has its hook; functions need a
- * closer look.
- */
-static int find_hooks(struct session *s, bool functions, char *err,
-		      size_t len)
-{
-	struct bpf_program *prog;
-	struct profile_hook *hook;
-	const char *sec, *slash;
-
-	bpf_object__for_each_program(prog, s->skel->obj) {
-		sec = bpf_program__section_name(prog);
-		slash = strchr(sec, '/');
-		/* Only the hooks' sections name a function. */
-		if (!slash || s->nhooks == PROFILE_HOOKS)
-			continue;
-		hook = &s->hooks[s->nhooks];
-		s->programs[s->nhooks++] = prog;
-		snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
-		snprintf(hook->type, sizeof(hook->type), "%.*s",
-			 (int)(slash - sec), sec);
-	}
-	return hooks__find(s->hooks, s->nhooks, s->ids, functions, s->reasons,
-			   err, len);
-}
-
-/*
- * libbpf would search all types for each program's hook; we know them.  It
- * asks while it loads, and passes nothing but the program.
- */
-static struct session *loading;
-
-static int set_target(struct bpf_program *prog,
-		      struct bpf_prog_load_opts *opts, long cookie)
-{
-	size_t i;
-
-	(void)cookie;
-	for (i = 0; loading && i < loading->nhooks; i++)
-		if (loading->programs[i] == prog)
-			opts->attach_btf_id = loading->ids[i];
-	return 0;
-}
-
-static void register_handlers(void)
-{
-	LIBBPF_OPTS(libbpf_prog_handler_opts, opts,
-		    .prog_prepare_load_fn = set_target);
-	static bool done;
-
-	if (done)
-		return;
-	done = true;
-	/* Should one fail, libbpf's own handler searches: slower, as good. */
-	libbpf_register_prog_handler("fentry+", BPF_PROG_TYPE_TRACING,
-				     BPF_TRACE_FENTRY, &opts);
-	libbpf_register_prog_handler("fexit+", BPF_PROG_TYPE_TRACING,
-				     BPF_TRACE_FEXIT, &opts);
-	libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_TRACING,
-				     BPF_TRACE_RAW_TP, &opts);
-}
-
-static bool has_hook(const struct session *s, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < s->nhooks; i++)
-		if (!strcmp(s->hooks[i].name, name))
-			return s->hooks[i].state <= HOOK_PRESENT;
-	return false;
 }
 
 static void set_config(struct session *s)
@@ -172,79 +83,10 @@ static void set_config(struct session *s)
 	struct pathprof_config *c = (void *)&s->skel->rodata->config;
 
 	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
-		     in_windows(s) ? 1 : s->config.sample, &s->config);
+		     in_bursts(s) ? 1 : s->config.sample, &s->config);
 	s->skel->rodata->events_on = s->config.events;
-	c->exits = !in_windows(s) && has_hook(s, "tcp_rcv_established");
-	c->transmits = !in_windows(s) && has_hook(s, "__tcp_transmit_skb");
-}
-
-/*
- * Is this hook to be attached?  In windows tracepoints alone: attaching and
- * detaching one costs 0.04 ms, a function 70 ms and a grace period.
- */
-static bool wanted(const struct session *s, size_t i)
-{
-	static const char *const coarse[] = {
-		"tcp_add_backlog", "tcp_rcv_established",
-		"tcp_rcv_state_process", "kfree_skb_partial",
-		"tcp_sendmsg_locked", "__tcp_transmit_skb", NULL
-	};
-	const struct profile_hook *hook = &s->hooks[i];
-
-	if (hook->state != HOOK_PRESENT)
-		return false;
-	if (!strcmp(hook->name, "softirq_exit"))
-		return s->config.udp || !s->skel->rodata->config.exits;
-	if (!strcmp(hook->name, "sock_def_readable") &&
-	    has_hook(s, "sk_data_ready"))
-		return false;
-	if (is_event(hook))
-		return true;
-	if (!strcmp(hook->name, "skb_consume_udp"))
-		return s->config.udp && !in_windows(s);
-	if (!strcmp(hook->name, "sk_filter_trim_cap") && s->config.udp)
-		return !in_windows(s);
-	return !in_windows(s) &&
-	       (s->config.fine || listed(coarse, hook->name));
-}
-
-/* Attach what was loaded; how many that were. */
-static int attach_all(struct session *s)
-{
-	struct profile_hook *hook;
-	int attached = 0;
-	size_t i;
-
-	for (i = 0; i < s->nhooks; i++) {
-		hook = &s->hooks[i];
-		if (!bpf_program__autoload(s->programs[i]) ||
-		    hook->state == HOOK_FAILED)
-			continue;
-		/* Serves all three types; there is no name to give. */
-		s->links[i] = bpf_raw_tracepoint_open(NULL,
-				bpf_program__fd(s->programs[i]));
-		if (s->links[i] < 0) {
-			s->links[i] = 0;
-			hook->state = HOOK_FAILED;
-			snprintf(hook->why, sizeof(hook->why),
-				 "attach: %s", strerror(errno));
-			continue;
-		}
-		hook->state = HOOK_ATTACHED;
-		attached++;
-	}
-	return attached;
-}
-
-static void detach_all(struct session *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->nhooks; i++) {
-		if (s->links[i] > 0)
-			close(s->links[i]);
-		s->links[i] = 0;
-	}
+	c->exits = !in_bursts(s) && attach__has(&s->attached, "tcp_rcv_established");
+	c->transmits = !in_bursts(s) && attach__has(&s->attached, "__tcp_transmit_skb");
 }
 
 static void set_enabled(struct session *s, bool on)
@@ -264,12 +106,12 @@ static int load_failed(int rc, char *err, size_t len)
 		snprintf(err, len, "the kernel refuses to load BPF programs "
 			 "for this user (%s); run as root, and check that "
 			 "BPF is not locked down", strerror(-rc));
-		return 3;
+		return -EOPNOTSUPP;
 	}
 	libbpf_last[strcspn(libbpf_last, "\n")] = 0;
 	snprintf(err, len, "the kernel did not take the BPF programs: %s (%s)",
 		 strerror(-rc), libbpf_last);
-	return 3;
+	return -EOPNOTSUPP;
 }
 
 static void run_program(const struct bpf_program *prog)
@@ -279,7 +121,7 @@ static void run_program(const struct bpf_program *prog)
 	bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
 }
 
-#define WINDOW_NS	5000000	/* open; a packet takes microseconds */
+#define BURST_NS	5000000	/* open; a packet takes microseconds */
 #define DRAIN_NS	1000000
 #define DRAINS		3
 #define HOOKS_A_PACKET	8	/* an estimate */
@@ -320,26 +162,26 @@ static void forget_calls(struct session *s)
 }
 
 /* Open a window, let what was chosen arrive, close it; its cost in ns. */
-static uint64_t run_window(void *arg)
+static uint64_t run_burst(void *arg)
 {
 	struct session *s = arg;
 	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), opened;
 	uint64_t packets = followed(s);
 	int i;
 
-	attach_all(s);
+	attach__all(&s->attached);
 	forget_calls(s);
 	opened = now_ns();
 	set_enabled(s, true);
-	pause_ns(WINDOW_NS);
+	pause_ns(BURST_NS);
 	set_enabled(s, false);
 	s->open_ns += now_ns() - opened;
 	for (i = 0; i < DRAINS && still_followed(s) > 0; i++)
 		pause_ns(DRAIN_NS);
-	detach_all(s);
+	attach__none(&s->attached);
 	if (still_followed(s) > 0)
 		run_program(s->skel->progs.cut_off);
-	s->nwindows++;
+	s->nbursts++;
 	packets = followed(s) - packets;
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
 	       packets * HOOKS_A_PACKET *
@@ -366,15 +208,17 @@ static void size_events(struct session *s)
 }
 
 /* What the calibration left in the ring does not count. */
-static bool begin_events(struct session *s, char *err, size_t len)
+static int begin_events(struct session *s, char *err, size_t len)
 {
+	int rc;
+
 	if (!s->config.events)
-		return true;
-	s->events = events__start(bpf_map__fd(s->skel->maps.event_ring),
-				  s->config.events, err, len);
+		return 0;
+	rc = events__start(&s->events, bpf_map__fd(s->skel->maps.event_ring),
+			   s->config.events, err, len);
 	s->skel->bss->event_packets = 0;
 	s->skel->bss->events_lost = 0;
-	return s->events;
+	return rc;
 }
 
 int session__write_events(struct session *s, const struct profile *p,
@@ -386,23 +230,27 @@ int session__write_events(struct session *s, const struct profile *p,
 
 static int load(struct session *s, char *err, size_t len)
 {
-	size_t i;
 	int rc;
 
-	register_handlers();
+	attach__register();
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
 		return load_failed(-errno, err, len);
-	rc = find_hooks(s, !in_windows(s), err, len);
+	rc = attach__find(&s->attached, s->skel->obj, !in_bursts(s),
+			  s->reasons, err, len);
 	if (rc)
 		return rc;
 	set_config(s);
 	size_events(s);
-	for (i = 0; i < s->nhooks; i++)
-		bpf_program__set_autoload(s->programs[i], wanted(s, i));
-	loading = s;
+	attach__choose(&s->attached, &(struct attach_choice) {
+		.bursts = in_bursts(s),
+		.fine = s->config.fine,
+		.udp = s->config.udp,
+		.exits = s->skel->rodata->config.exits,
+	});
+	attach__loading(&s->attached);
 	rc = pathprof_bpf__load(s->skel);
-	loading = NULL;
+	attach__loading(NULL);
 	if (rc)
 		return load_failed(rc, err, len);
 	s->sums = (struct sums) {
@@ -417,23 +265,11 @@ static int load(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-/* How many of these hooks are attached right now. */
-static unsigned int attached_of(const struct session *s,
-				const char *const *names)
-{
-	unsigned int n = 0;
-	size_t i;
-
-	for (i = 0; i < s->nhooks; i++)
-		n += s->links[i] && listed(names, s->hooks[i].name);
-	return n;
-}
-
 /* What a call passes was attached since it took `before`: for each of them. */
 static uint64_t way_to(const struct session *s, const char *const *names,
 		       uint64_t before, uint64_t (*call)(void))
 {
-	unsigned int n = attached_of(s, names);
+	unsigned int n = attach__count(&s->attached, names);
 
 	return n ? grown(before, call()) / n : 0;
 }
@@ -448,7 +284,7 @@ static int attach_measured(struct session *s)
 	int attached;
 
 	run_program(s->skel->progs.calibrate);
-	attached = attach_all(s);
+	attached = attach__all(&s->attached);
 	s->probe = (struct profile_probe) {
 		.head = costs->head, .tail = costs->tail,
 		.claim = costs->claim, .clock = costs->clock,
@@ -462,40 +298,39 @@ static int begin(struct session *s, char *err, size_t len)
 {
 	time_t now = time(NULL);
 	struct tm tm;
+	int rc;
 
 	if (!attach_measured(s)) {
 		snprintf(err, len, "no hook could be attached on this kernel; "
 			 "`pathprof list` shows why");
-		return 3;
+		return -EOPNOTSUPP;
 	}
-	if (!begin_events(s, err, len))
-		return 1;
+	rc = begin_events(s, err, len);
+	if (rc)
+		return rc;
 	gmtime_r(&now, &tm);
 	strftime(s->started, sizeof(s->started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	s->start_ns = now_ns();
-	if (!in_windows(s)) {
+	if (!in_bursts(s)) {
 		set_enabled(s, true);
 		return 0;
 	}
-	detach_all(s);
-	s->windows = windows__start(s->config.budget, run_window, s);
-	if (!s->windows) {
-		snprintf(err, len, "cannot start a thread: %s",
-			 strerror(errno));
-		return 1;
-	}
-	return 0;
+	attach__none(&s->attached);
+	rc = duty_cycle__start(&s->cycle, s->config.budget, run_burst, s);
+	if (rc)
+		snprintf(err, len, "cannot start a thread: %s", strerror(-rc));
+	return rc;
 }
 
 int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	int rc = 3;
+	int rc = -EOPNOTSUPP;
 
 	if (!s) {
 		snprintf(err, len, "out of memory");
-		return 1;
+		return -ENOMEM;
 	}
 	libbpf_set_print(keep_message);
 	s->config = *config;
@@ -523,7 +358,7 @@ void session__stop(struct session *s)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	windows__stop(s->windows);
+	duty_cycle__stop(s->cycle);
 	/* No new packets; those under way get a moment to arrive. */
 	set_enabled(s, false);
 	s->stop_ns = now_ns();
@@ -548,31 +383,10 @@ void session__free(struct session *s)
 		return;
 	if (s->skel && !s->stopped)
 		session__stop(s);
-	detach_all(s);
+	attach__none(&s->attached);
 	events__free(s->events);
 	pathprof_bpf__destroy(s->skel);
 	free(s);
-}
-
-/* The kernel skips a program that interrupts itself; it counts these. */
-static void read_misses(struct session *s)
-{
-	struct bpf_prog_info info;
-	uint32_t len;
-	size_t i;
-
-	for (i = 0; i < s->nhooks; i++) {
-		if (s->hooks[i].state != HOOK_ATTACHED)
-			continue;
-		memset(&info, 0, sizeof(info));
-		len = sizeof(info);
-		if (!bpf_obj_get_info_by_fd(bpf_program__fd(s->programs[i]),
-					    &info, &len))
-			s->hooks[i].missed = info.recursion_misses;
-		if (getenv("PATHPROF_DEBUG"))
-			fprintf(stderr, "%s: %u instructions verified\n",
-				s->hooks[i].name, info.verified_insns);
-	}
 }
 
 static void describe_system(struct session *s, struct profile *p)
@@ -583,9 +397,9 @@ static void describe_system(struct session *s, struct profile *p)
 	snprintf(p->release, sizeof(p->release), "%s", u.release);
 	snprintf(p->machine, sizeof(p->machine), "%.31s", u.machine);
 	snprintf(p->tool_version, sizeof(p->tool_version), "%s", VERSION);
-	memcpy(p->hooks, s->hooks, sizeof(p->hooks));
+	memcpy(p->hooks, s->attached.hooks, sizeof(p->hooks));
 	memcpy(p->reasons, s->reasons, sizeof(p->reasons));
-	p->nhooks = s->nhooks;
+	p->nhooks = s->attached.n;
 	hooks__stages(p);
 }
 
@@ -593,13 +407,13 @@ int session__read(struct session *s, struct profile *p)
 {
 	int rc;
 
-	read_misses(s);
+	attach__read_misses(&s->attached);
 	describe_system(s, p);
 	p->probe = s->probe;
 	p->probe_ns = s->probe.head + s->probe.tail;
 	p->probe_known = p->probe_ns;
-	p->sample = in_windows(s) ? 1 : s->config.sample;
-	p->budget_ppm = in_windows(s) ? s->config.budget * 10000 + 0.5 : 0;
+	p->sample = in_bursts(s) ? 1 : s->config.sample;
+	p->budget_ppm = in_bursts(s) ? s->config.budget * 10000 + 0.5 : 0;
 	p->port = s->config.port;
 	if (s->config.addr)
 		snprintf(p->addr, sizeof(p->addr), "%.46s/%u", s->config.addr,
@@ -609,11 +423,11 @@ int session__read(struct session *s, struct profile *p)
 	p->fine = s->config.fine;
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
-	p->open_ns = in_windows(s) ? s->open_ns : p->duration_ns;
+	p->open_ns = in_bursts(s) ? s->open_ns : p->duration_ns;
 	sums__counts(&s->sums, p->counters);
 	if (s->config.stage_times)
 		sums__stages(&s->sums, p);
-	p->counters[CN_WINDOWS] = s->nwindows;
+	p->counters[CN_WINDOWS] = s->nbursts;
 	rc = sums__paths(&s->sums, p);
 	if (!rc && s->stopped)
 		rc = sums__tracked(&s->sums, p);
@@ -630,14 +444,15 @@ int session__probe(struct profile *p, char *err, size_t len)
 
 	if (!s) {
 		snprintf(err, len, "out of memory");
-		return 1;
+		return -ENOMEM;
 	}
 	libbpf_set_print(keep_message);
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
 		rc = load_failed(-errno, err, len);
 	else
-		rc = find_hooks(s, true, err, len);
+		rc = attach__find(&s->attached, s->skel->obj, true,
+				  s->reasons, err, len);
 	if (!rc)
 		describe_system(s, p);
 	s->stopped = true;

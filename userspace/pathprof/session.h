@@ -13,8 +13,8 @@
 struct session;
 
 struct session_config {
-	unsigned int sample;	/* follow 1 in N all the time; 0: windows */
-	double budget;		/* percent of CPU time for windows */
+	unsigned int sample;	/* follow 1 in N all the time; 0: bursts */
+	double budget;		/* percent of CPU time for bursts */
 	bool fine;		/* attach the finer stages, too */
 	bool stage_times;	/* keep how often a stage took how long */
 	bool udp;
@@ -31,8 +31,8 @@ struct session_config {
 };
 
 /*
- * Load, attach, start.  On failure says why in err and returns an exit
- * status (1, or 3 if this kernel or user cannot).
+ * Load, attach, start.  0 or a negative errno, with the reason in err;
+ * -EOPNOTSUPP if this kernel or this user cannot record.
  */
 int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len);
@@ -46,7 +46,7 @@ void session__stop(struct session *s);
 /* Detach and unload: takes seconds. */
 void session__free(struct session *s);
 
-/* Which hooks this kernel has, without loading anything; 0 or 3. */
+/* Which hooks this kernel has, without loading anything; errors likewise. */
 int session__probe(struct profile *p, char *err, size_t len);
 
 #endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Chooses, attaches and detaches the hooks.  A hook that the kernel lacks is
+ * switched off before loading, so that one missing function costs its stage and
+ * not the session.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include "attach.h"
+#include "hooks.h"
+
+static bool is_event(const struct profile_hook *hook)
+{
+	return !strcmp(hook->type, "tp_btf");
+}
+
+static bool listed(const char *const *list, const char *name)
+{
+	for (; *list; list++)
+		if (!strcmp(*list, name))
+			return true;
+	return false;
+}
+
+int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
+		 char (*reasons)[32], char *err, size_t len)
+{
+	struct bpf_program *prog;
+	struct profile_hook *hook;
+	const char *sec, *slash;
+
+	bpf_object__for_each_program(prog, obj) {
+		sec = bpf_program__section_name(prog);
+		slash = strchr(sec, '/');
+		/* Only the sections of hooks name a function. */
+		if (!slash || a->n == PROFILE_HOOKS)
+			continue;
+		hook = &a->hooks[a->n];
+		a->programs[a->n++] = prog;
+		snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
+		snprintf(hook->type, sizeof(hook->type), "%.*s",
+			 (int)(slash - sec), sec);
+	}
+	return hooks__find(a->hooks, a->n, a->ids, functions, reasons, err,
+			   len);
+}
+
+bool attach__has(const struct attachments *a, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		if (!strcmp(a->hooks[i].name, name))
+			return a->hooks[i].state <= HOOK_PRESENT;
+	return false;
+}
+
+/*
+ * In sampling bursts only tracepoints are attached: one takes 0.04 ms to
+ * attach and detach, a function 70 ms and a grace period.
+ */
+static bool wanted(const struct attachments *a, size_t i,
+		   const struct attach_choice *choice)
+{
+	static const char *const coarse[] = {
+		"tcp_add_backlog", "tcp_rcv_established",
+		"tcp_rcv_state_process", "kfree_skb_partial",
+		"tcp_sendmsg_locked", "__tcp_transmit_skb", NULL
+	};
+	const struct profile_hook *hook = &a->hooks[i];
+
+	if (hook->state != HOOK_PRESENT)
+		return false;
+	if (!strcmp(hook->name, "softirq_exit"))
+		return choice->udp || !choice->exits;
+	if (!strcmp(hook->name, "sock_def_readable") &&
+	    attach__has(a, "sk_data_ready"))
+		return false;
+	if (is_event(hook))
+		return true;
+	if (!strcmp(hook->name, "skb_consume_udp"))
+		return choice->udp && !choice->bursts;
+	if (!strcmp(hook->name, "sk_filter_trim_cap") && choice->udp)
+		return !choice->bursts;
+	return !choice->bursts &&
+	       (choice->fine || listed(coarse, hook->name));
+}
+
+void attach__choose(struct attachments *a, const struct attach_choice *choice)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		bpf_program__set_autoload(a->programs[i],
+					  wanted(a, i, choice));
+}
+
+/*
+ * libbpf would search all types for each program's hook; we know them.  Its
+ * callback gets no argument but the program.
+ */
+static const struct attachments *loading;
+
+static int set_target(struct bpf_program *prog,
+		      struct bpf_prog_load_opts *opts, long cookie)
+{
+	size_t i;
+
+	(void)cookie;
+	for (i = 0; loading && i < loading->n; i++)
+		if (loading->programs[i] == prog)
+			opts->attach_btf_id = loading->ids[i];
+	return 0;
+}
+
+void attach__register(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts,
+		    .prog_prepare_load_fn = set_target);
+	static bool done;
+
+	if (done)
+		return;
+	done = true;
+	/* If one fails, libbpf's own handler searches: slower, same result. */
+	libbpf_register_prog_handler("fentry+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_FENTRY, &opts);
+	libbpf_register_prog_handler("fexit+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_FEXIT, &opts);
+	libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_TRACING,
+				     BPF_TRACE_RAW_TP, &opts);
+}
+
+void attach__loading(const struct attachments *a)
+{
+	loading = a;
+}
+
+int attach__all(struct attachments *a)
+{
+	struct profile_hook *hook;
+	int attached = 0;
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		hook = &a->hooks[i];
+		if (!bpf_program__autoload(a->programs[i]) ||
+		    hook->state == HOOK_FAILED)
+			continue;
+		/* Serves all three types; there is no name to give. */
+		a->links[i] = bpf_raw_tracepoint_open(NULL,
+				bpf_program__fd(a->programs[i]));
+		if (a->links[i] < 0) {
+			a->links[i] = 0;
+			hook->state = HOOK_FAILED;
+			snprintf(hook->why, sizeof(hook->why),
+				 "attach: %s", strerror(errno));
+			continue;
+		}
+		hook->state = HOOK_ATTACHED;
+		attached++;
+	}
+	return attached;
+}
+
+void attach__none(struct attachments *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (a->links[i] > 0)
+			close(a->links[i]);
+		a->links[i] = 0;
+	}
+}
+
+unsigned int attach__count(const struct attachments *a,
+			   const char *const *names)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		n += a->links[i] && listed(names, a->hooks[i].name);
+	return n;
+}
+
+void attach__read_misses(struct attachments *a)
+{
+	struct bpf_prog_info info;
+	uint32_t len;
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (a->hooks[i].state != HOOK_ATTACHED)
+			continue;
+		memset(&info, 0, sizeof(info));
+		len = sizeof(info);
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(a->programs[i]),
+					    &info, &len))
+			a->hooks[i].missed = info.recursion_misses;
+		if (getenv("PATHPROF_DEBUG"))
+			fprintf(stderr, "%s: %u instructions verified\n",
+				a->hooks[i].name, info.verified_insns);
+	}
+}

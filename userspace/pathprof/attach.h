@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The hooks of a session: which the kernel has, which are wanted, and their
+ * programs attached and detached.
+ */
+#ifndef PATHPROF_ATTACH_H
+#define PATHPROF_ATTACH_H
+
+#include <bpf/libbpf.h>
+#include "profile.h"
+
+struct attachments {
+	struct bpf_program *programs[PROFILE_HOOKS];
+	int links[PROFILE_HOOKS];	/* 0: not attached */
+	struct profile_hook hooks[PROFILE_HOOKS];
+	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
+	size_t n;
+};
+
+/* What decides which hooks are wanted. */
+struct attach_choice {
+	bool bursts;		/* attached in sampling bursts only */
+	bool fine, udp;
+	bool exits;		/* the returns of TCP's functions are hooked */
+};
+
+/* Before an object is opened that will be loaded. */
+void attach__register(void);
+/*
+ * List the programs of an object that is open, and find their hooks in this
+ * kernel; functions and reasons as for hooks__find().  0 or a negative errno.
+ */
+int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
+		 char (*reasons)[32], char *err, size_t len);
+/* Does the kernel have this hook? */
+bool attach__has(const struct attachments *a, const char *name);
+/* Say which programs are to be loaded; before it is loaded. */
+void attach__choose(struct attachments *a, const struct attach_choice *choice);
+/* Around the loading of the object: libbpf takes BTF ids from a; then NULL. */
+void attach__loading(const struct attachments *a);
+/* Attach what was loaded; how many hooks that were. */
+int attach__all(struct attachments *a);
+void attach__none(struct attachments *a);
+/* How many of these hooks, a list that NULL ends, are attached right now. */
+unsigned int attach__count(const struct attachments *a,
+			   const char *const *names);
+/* How often the kernel skipped a program that interrupted itself. */
+void attach__read_misses(struct attachments *a);
+
+#endif
