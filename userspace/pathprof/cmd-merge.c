@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include "output-file.h"
 #include "pathprof-tool.h"
 
 int cmd_merge(const struct command *self, int argc, char **argv)
@@ -24,6 +25,10 @@ int cmd_merge(const struct command *self, int argc, char **argv)
 	if (!output || argc - at < 2) {
 		complain("merge: name -o FILE and two profile files or more");
 		return EXIT_USAGE;
+	}
+	if (output_file__check(output, err, sizeof(err))) {
+		complain("merge: %s", err);
+		return EXIT_FAILED;
 	}
 	if (profile__read(&sum, argv[at], err, sizeof(err))) {
 		complain("merge: %s", err);

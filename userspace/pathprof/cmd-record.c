@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "choose.h"
+#include "output-file.h"
 
 struct child {
 	pid_t pid;
@@ -131,18 +132,28 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+/* The command that shows a file; nothing for stdout. */
+static void print_next(const char *command, const char *file)
+{
+	char name[512];
+
+	if (output_file__is_stdout(file))
+		fputc('\n', stderr);
+	else
+		fprintf(stderr, "; see: pathprof %s %s\n", command,
+			printable(file, name, sizeof(name)));
+}
+
 /* What was saved, in a line; an empty profile needs a word more. */
-static void tell(const struct profile *p, const char *output)
+static void print_saved(const struct profile *p, const char *output)
 {
 	struct profile_totals t;
-	char name[512];
 
 	profile__totals(p, &t);
 	fprintf(stderr, "pathprof: %llu packets on %zu paths in %.1f s, %llu "
-		"lost; see: pathprof report %s\n",
-		(unsigned long long)t.packets, p->npaths, p->duration_ns / 1e9,
-		(unsigned long long)t.lost,
-		printable(output, name, sizeof(name)));
+		"lost", (unsigned long long)t.packets, p->npaths,
+		p->duration_ns / 1e9, (unsigned long long)t.lost);
+	print_next("report", output);
 	if (!t.packets && p->budget_ppm)
 		complain("record: no packet met one of the %llu sampling "
 			 "windows, open %.1f ms in all; --sample 1 follows "
@@ -154,17 +165,17 @@ static void tell(const struct profile *p, const char *output)
 static int save_events(struct session *s, const struct profile *p,
 		       const char *file)
 {
-	char name[512], err[512];
 	uint64_t lost;
+	char err[512];
 	int rc = session__write_events(s, p, &lost, err, sizeof(err));
 
 	if (rc) {
 		complain("record: %s", err);
 		return rc;
 	}
-	fprintf(stderr, "pathprof: events kept, %llu lost; see: pathprof "
-		"journey %s\n", (unsigned long long)lost,
-		printable(file, name, sizeof(name)));
+	fprintf(stderr, "pathprof: events kept, %llu lost",
+		(unsigned long long)lost);
+	print_next("journey", file);
 	if (lost)
 		complain("record: %llu events found no room; a larger "
 			 "--event-buffer, or sampling, loses fewer",
@@ -194,7 +205,7 @@ static int save(struct session *s, const struct session_config *config,
 	if (rc)
 		complain("record: %s", err);
 	else
-		tell(&p, output);
+		print_saved(&p, output);
 	if (config->events && save_events(s, &p, config->events))
 		rc = -EIO;
 	profile__free(&p);
@@ -284,9 +295,9 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		complain("record: --events and -o name the same file");
 		return EXIT_USAGE;
 	}
-	if (profile__try_path(output, err, sizeof(err)) ||
+	if (output_file__check(output, err, sizeof(err)) ||
 	    (choice.config.events &&
-	     profile__try_path(choice.config.events, err, sizeof(err)))) {
+	     output_file__check(choice.config.events, err, sizeof(err)))) {
 		complain("record: %s", err);
 		return EXIT_FAILED;
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "events.h"
 #include "journey.h"
+#include "output-file.h"
 
 #define PAUSE_NS	2000000
 
@@ -68,6 +69,8 @@ static FILE *open_spool(const char *path)
 	FILE *f;
 	int fd;
 
+	if (output_file__is_stdout(path))
+		return tmpfile();
 	if (snprintf(name, sizeof(name), "%s.XXXXXX", path) >=
 	    (int)sizeof(name)) {
 		errno = ENAMETOOLONG;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "journey.h"
+#include "output-file.h"
 
 struct writer {
 	const char *raw;
@@ -219,7 +220,7 @@ int journeys__write(const void *raw, size_t bytes, const struct profile *p,
 	if (rc)
 		snprintf(err, len, "cannot write %s: %s", path, strerror(-rc));
 	else
-		rc = profile__replace(path, fill, &w, err, len);
+		rc = output_file__write(path, fill, &w, err, len);
 	free(w.first);
 	free(w.order);
 	return rc;

@@ -4,13 +4,11 @@
  * Documentation/reference/profile-format.rst.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "output-file.h"
 #include "profile.h"
 #include "stats.h"
 
@@ -239,69 +237,6 @@ json_t *profile__to_json(const struct profile *p)
 		"load", load_json(p));
 }
 
-static int temp_name(const char *path, char *temp, size_t size)
-{
-	if (snprintf(temp, size, "%s.XXXXXX", path) >= (int)size)
-		return -ENAMETOOLONG;
-	return 0;
-}
-
-static int complain(char *err, size_t len, int rc, const char *path)
-{
-	snprintf(err, len, "cannot write %s: %s", path, strerror(-rc));
-	return rc;
-}
-
-int profile__try_path(const char *path, char *err, size_t len)
-{
-	char temp[4096];
-	struct stat st;
-	int fd;
-
-	if (!*path)
-		return complain(err, len, -ENOENT, "a file without a name");
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return complain(err, len, S_ISDIR(st.st_mode) ? -EISDIR :
-				-EINVAL, path);
-	if (temp_name(path, temp, sizeof(temp)))
-		return complain(err, len, -ENAMETOOLONG, path);
-	fd = mkstemp(temp);
-	if (fd < 0)
-		return complain(err, len, -errno, path);
-	close(fd);
-	unlink(temp);
-	return 0;
-}
-
-int profile__replace(const char *path, int (*fill)(FILE *f, void *arg),
-		     void *arg, char *err, size_t len)
-{
-	char temp[4096];
-	mode_t mask;
-	int fd, rc = 0;
-	FILE *f;
-
-	if (temp_name(path, temp, sizeof(temp)))
-		return complain(err, len, -ENAMETOOLONG, path);
-	fd = mkstemp(temp);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f)
-		return complain(err, len, -errno, path);
-	mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
-	errno = 0;
-	if (fill(f, arg) || fflush(f) || ferror(f) || fsync(fd))
-		rc = errno ? -errno : -EIO;
-	if (fclose(f) && !rc)
-		rc = -errno;
-	if (!rc && rename(temp, path))
-		rc = -errno;
-	if (rc)
-		unlink(temp);
-	return rc ? complain(err, len, rc, path) : 0;
-}
-
 static int fill_profile(FILE *f, void *root)
 {
 	return json_dumpf(root, f, JSON_INDENT(1)) || putc('\n', f) == EOF;
@@ -313,9 +248,11 @@ int profile__write(const struct profile *p, const char *path,
 	json_t *root = profile__to_json(p);
 	int rc;
 
-	if (!root)
-		return complain(err, len, -ENOMEM, path);
-	rc = profile__replace(path, fill_profile, root, err, len);
+	if (!root) {
+		snprintf(err, len, "cannot write %s: out of memory", path);
+		return -ENOMEM;
+	}
+	rc = output_file__write(path, fill_profile, root, err, len);
 	json_decref(root);
 	return rc;
 }

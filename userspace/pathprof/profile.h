@@ -153,10 +153,7 @@ bool profile__same_filter(const struct profile *a, const struct profile *b);
  */
 int profile__merge(struct profile *to, const struct profile *from);
 
-/*
- * Files.  Both return 0 or a negative errno and say why in err.  write goes
- * to a temporary file beside path, renamed when it is complete.
- */
+/* Files.  Both return 0, or a negative errno and the reason in err. */
 int profile__write(const struct profile *p, const char *path,
 		   char *err, size_t len);
 int profile__read(struct profile *p, const char *path, char *err, size_t len);
@@ -167,10 +164,5 @@ int profile__view(struct profile *p, const char *path, bool raw, char *err,
 struct json_t *profile__to_json(const struct profile *p);
 int profile__from_json(struct profile *p, const struct json_t *root, char *err,
 		       size_t len);
-/* Write a file that appears only when fill() has returned 0. */
-int profile__replace(const char *path, int (*fill)(FILE *f, void *arg),
-		     void *arg, char *err, size_t len);
-/* Can path be written?  Creates nothing that stays. */
-int profile__try_path(const char *path, char *err, size_t len);
 
 #endif
