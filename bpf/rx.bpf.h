@@ -142,16 +142,21 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 }
 
 /*
- * The key is 0 if the driver's call began before the hook of its entry was
- * attached.  Never search for 0: it is the key of an unused entry, whose last
- * packet would be counted a second time.
+ * The key is 0 if the hook of the call's entry was not attached when it began.
+ * Never search for 0: it is the key of an unused entry, whose last packet would
+ * be counted a second time.  Nor may the key of an earlier call remain: GRO may
+ * hold that call's packet, and it is another that was merged.
  */
 static __always_inline void rx_gro_result(int result)
 {
 	struct cpu_work *c = cpu_work();
+	__u64 key = c ? c->gro_key : 0;
 
-	if (c && c->gro_key && gro_merged(result))
-		follow_end(c->gro_key, ST_RX_MERGED, END_MERGED);
+	if (!key)
+		return;
+	c->gro_key = 0;
+	if (gro_merged(result))
+		follow_end(key, ST_RX_MERGED, END_MERGED);
 }
 
 /* True if the packet is already followed, from GRO on. */
