@@ -185,6 +185,43 @@ too_large() {
 			'too large'
 }
 
+# refuses_output PATH PATTERN: merge -o PATH fails with one line that matches.
+refuses_output() {
+	"$PP" merge -o "$1" "$KEPT" "$KEPT" 2>stderr
+	[ $? -eq 1 ] && [ "$(wc -l <stderr)" -eq 1 ] && grep -qE "$2" stderr
+}
+
+# What is no regular file stays what it is: a rename would replace it.
+output_kept() {
+	local rc=0
+	cp "$KEPT" target.json && ln -s target.json link && ln -s none.json gone &&
+		mkfifo fifo || return
+	refuses_output link 'a symbolic link' && [ -L link ] &&
+		cmp target.json "$KEPT" || rc=1
+	refuses_output gone 'a symbolic link' && [ -L gone ] &&
+		[ ! -e none.json ] || rc=1
+	refuses_output fifo 'a FIFO' && [ -p fifo ] || rc=1
+	# One of our own: if this fails, the device is gone.  Needs root.
+	if mknod device c 1 7 2>/dev/null; then
+		refuses_output device 'a device' && [ -c device ] || rc=1
+	fi
+	refuses_output . 'Is a directory' || rc=1
+	refuses_output no/such/file 'No such file' || rc=1
+	[ -z "$(find . -name '*.??????' ! -name '*.json')" ] && return $rc
+}
+
+# "-" is stdout, which may be full; a regular file is replaced as a whole.
+output_stdout() {
+	"$PP" merge -o two.json "$KEPT" "$KEPT" &&
+		"$PP" merge -o - "$KEPT" "$KEPT" | cmp - two.json &&
+		[ ! -e ./- ] || return
+	! "$PP" merge -o - "$KEPT" "$KEPT" >/dev/full 2>stderr &&
+		grep -q 'cannot write stdout: No space' stderr || return
+	ln two.json other.json && echo old >two.json &&
+		"$PP" merge -o two.json "$KEPT" "$KEPT" &&
+		[ "$(cat other.json)" = old ]
+}
+
 # Packets of another --sample weigh something else.
 merge_refused() {
 	sed 's/"sample": 1,/"sample": 2,/' "$KEPT" >half.json
@@ -350,7 +387,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..37"
+echo "1..39"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -381,6 +418,8 @@ check "quantiles on a wide terminal" wide
 check "a probe cost that is no number" damaged \
 	's/"head_ns": 92/"head_ns": -92/' '"head_ns" is out'
 check "profiles add up" merged
+check "no output replaces a link, a FIFO or a device" output_kept
+check "an output of - is stdout" output_stdout
 check "not if packets weigh differently" merge_refused
 check "not past what can be counted" overflown
 check "more than memory should take" too_large
