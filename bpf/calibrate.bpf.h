@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What pathprof itself does between the clocks of two stages, measured on a
- * packet that does not exist, before any hook is attached.  The least of many
- * rounds: an interrupt is no part of it.
+ * The time that pathprof itself takes between the clocks of two stages,
+ * measured on a packet that does not exist, before any hook is attached.  The
+ * minimum of many rounds is used, so that interrupts are no part of it.
  */
 #ifndef PATHPROF_CALIBRATE_BPF_H
 #define PATHPROF_CALIBRATE_BPF_H

@@ -26,7 +26,7 @@ __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 	return 0;
 }
 
-/* A sampling window has closed: what has not arrived is cut off. */
+/* A sampling burst has ended: packets that have not arrived are cut off. */
 static int cut_one(__u32 i, void *unused)
 {
 	__u64 key;
@@ -44,10 +44,10 @@ static int cut_one(__u32 i, void *unused)
 }
 
 /*
- * How a packet ended whose address another one has.  One that waited for its
- * reader was freed unread, or spliced; an ACK that TCP has looked at is used
- * up, though its function, interrupted, has not returned yet.  Of any other
- * the end was not seen.
+ * How a packet ended if another packet has its address now.  One that waited
+ * for its reader was freed unread, or spliced.  An ACK that TCP has looked at
+ * is used up, although TCP's function was interrupted and has not returned
+ * yet.  The end of any other packet was not seen.
  */
 static __always_inline __u32 rx_left(const struct tracked_pkt *t)
 {
@@ -70,11 +70,11 @@ static __always_inline void rx_leftover(__u64 key)
 }
 
 /*
- * A packet is freed, or its data joined to another.  Until the driver has it, it
- * is the sender's: should there be a receiver's entry as well, then TCP has freed
- * that packet, on another CPU, and its function has not returned yet.  From then
- * on it is the receiver's (or the driver's), and the driver call's return ends
- * the sender's path.
+ * A packet is freed, or its data joined to another.  Until the driver has it,
+ * the packet is the sender's.  If there is a receiver's entry as well, TCP has
+ * freed that packet on another CPU, in a function that has not returned yet.
+ * From then on it is the receiver's (or the driver's), and the return of the
+ * driver's call ends the sender's path.
  */
 __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 {
@@ -109,7 +109,7 @@ received:
 		return sent;
 	t = tracked_at(at);
 	t->path.reason = reason;
-	/* Of UDP, the copy of what is in one piece is not seen. */
+	/* The copy of a UDP packet that is in one piece is not seen. */
 	if (end == END_CONSUMED && t->path.flags & PF_DATA)
 		end = t->path.flags & (PF_COPIED | PF_UDP) ?
 		      END_DELIVERED : END_UNREAD;
@@ -123,8 +123,8 @@ received:
 }
 
 /*
- * The reader of a datagram is done with it.  Who only peeked holds one
- * reference of several.  From 6.18 on no tracepoint tells that the reader
+ * The reader of a datagram is done with it.  One that only peeked holds one
+ * reference of several.  From 6.18 on no tracepoint reports that the reader
  * freed it (skb_attempt_defer_free()).
  */
 static __always_inline void udp_read(struct sk_buff *skb)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Raw events of followed packets, for --events.  They tell userspace what the
- * sums no longer have: each packet's own stages, one by one, with the CPU.
- * Without --events `events_on` is a constant 0: the verifier removes what asks
- * for it, and the ring is not even created.
+ * Raw events of followed packets, for --events.  They keep what sums lose:
+ * each packet's own stages, one by one, with the CPU.  Without --events
+ * `events_on` is a constant 0: the verifier removes the code that depends on
+ * it, and the ring buffer is not created.
  */
 #ifndef PATHPROF_EVENT_BPF_H
 #define PATHPROF_EVENT_BPF_H
@@ -43,10 +43,10 @@ static __always_inline void event_fill(struct event *e, struct tracked_pkt *t,
 }
 
 /*
- * What has just been done to a packet whose last clock was `from` before.
- * Functions that are not static are verified whether they are called or not:
- * so each asks for events_on itself.  Nobody is woken, as that would be part
- * of the packet's time: userspace looks every few milliseconds.
+ * Store what has just happened to a packet whose last clock was `from` before.
+ * Functions that are not static are verified even if nothing calls them, so
+ * each tests events_on itself.  The reader is not woken, as that would be part
+ * of the packet's time: userspace polls every few milliseconds.
  */
 __noinline int event_put(struct tracked_pkt *t, __u32 what, __u64 from)
 {
@@ -65,7 +65,7 @@ __noinline int event_put(struct tracked_pkt *t, __u32 what, __u64 from)
 	return 0;
 }
 
-/* A packet is followed from here on; perhaps nobody has read the clock yet. */
+/* A packet is followed from here on; its clock may not have been read yet. */
 __noinline int event_first(struct tracked_pkt *t)
 {
 	if (!t || !events_on)

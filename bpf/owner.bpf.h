@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The filter by what a packet's socket belongs to: a cgroup, an arm of mssfrac.
- * Nothing of it is left in the programs where neither is asked for.
+ * The filter by the owner of a packet's socket: a cgroup, or an arm of mssfrac.
+ * If neither was asked for, the verifier removes all of it.
  */
 #ifndef PATHPROF_OWNER_BPF_H
 #define PATHPROF_OWNER_BPF_H
@@ -47,7 +47,7 @@ static __always_inline void arm_ends(struct sock *sk, struct arm_end *local,
 		BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32;
 }
 
-/* A connection's mark pins it to an arm, else the hash of its ends says. */
+/* A connection's mark pins it to an arm, else the hash of its ends decides. */
 static __always_inline bool in_arm(struct sock *sk)
 {
 	__u32 above = BPF_CORE_READ(sk, sk_mark) - config.arm_mark;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Headers of a packet, read once and in one piece: what the filter asks for,
- * the payload's length, and of TCP what header prediction will look at.
+ * Headers of a packet, read once and in one piece: the fields the filter needs,
+ * the payload's length, and the TCP fields that header prediction will test.
  */
 #ifndef PATHPROF_PARSE_BPF_H
 #define PATHPROF_PARSE_BPF_H
@@ -112,7 +112,7 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 	__u32 ahead[7] = {};
 	int off;
 
-	/* Short ones: read what is sure to be there, then the rest. */
+	/* Short ones: read the part that must be there, then the remainder. */
 	if (linear >= IP6_TCP) {
 		if (bpf_probe_read_kernel(words, IP6_TCP, ip))
 			goto unparsed;
@@ -125,7 +125,7 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 	off = parse_ip(skb, (__u8 *)words, &total, h);
 	if (off < 0)
 		return false;
-	/* Short frames are padded; jumbo super-packets say 0. */
+	/* Short frames are padded; jumbo GSO packets have 0. */
 	if (!total || total > len)
 		total = len;
 	if (off == 40 && linear >= IP6_TCP) {

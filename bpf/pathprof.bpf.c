@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Entry points, each named after the kernel function or tracepoint it
- * attaches to, in the order a packet meets them.  What they do lives in the
- * headers; userspace loads only those this kernel has.
+ * attaches to, in the order a packet meets them.  Their code is in the headers;
+ * userspace loads only those this kernel has.
  */
 #include "calibrate.bpf.h"
 #include "compat.bpf.h"

@@ -69,7 +69,7 @@ struct tracked_pkt {
 	__u32 tcp_word;		/* flags and window, as in the header */
 	__u32 tsval;
 	__u8 has_ts : 1;	/* the timestamp option, and no other */
-	__u8 undecided : 1;	/* a filter cannot tell yet if it is wanted */
+	__u8 undecided : 1;	/* a filter has not decided yet */
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */
@@ -114,9 +114,9 @@ _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
  * Raw events, only with --events: one for each clock of a packet.  In path
- * order `index` counts from 0, so that a gap tells what the ring had no room
- * for.  EV_FLOW carries struct event_flow.  EV_DISOWN: the packet is not one of
- * those asked for, and what was said of it before is not either.
+ * order `index` counts from 0, so that a gap shows events that did not fit the
+ * ring.  EV_FLOW carries struct event_flow.  EV_DISOWN: the packet is not one
+ * of those asked for, and what was said of it before is not either.
  */
 enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END, EV_DISOWN };
 struct event {
@@ -158,8 +158,8 @@ _Static_assert(sizeof(struct event_flow) == 96, "event_flow layout");
 #define TRACKED_FROZEN	(-(1LL << 62))
 
 /*
- * What a hook's program does, in ns, before it reads the clock that ends one
- * stage and after it read the clock that begins the next.
+ * The time of a hook's program, in ns, before it reads the clock that ends one
+ * stage, and after it read the clock that begins the next.
  */
 struct probe_costs {
 	__u64 head, tail;	/* of a packet followed already */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The receive side below TCP, and the ends of received packets: chosen at GRO
- * or where they enter the stack, ended by the reader, by TCP, by a drop.
+ * The receive side below TCP: packets are chosen at GRO or where they enter the
+ * stack, and followed until TCP or the reader is done with them.
  */
 #ifndef PATHPROF_RX_BPF_H
 #define PATHPROF_RX_BPF_H
@@ -17,7 +17,7 @@
 #include "sock.bpf.h"
 #include "tracked.bpf.h"
 
-/* What one CPU is at. */
+/* The packets one CPU works on. */
 struct cpu_work {
 	__u64 gro_key;		/* handed to GRO */
 	__u64 rx_key;		/* in TCP; only if its returns are not hooked */
@@ -93,8 +93,9 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 }
 
 /*
- * The socket of a received packet is known: if it is not one of those asked
- * for, the packet is followed no further.  What that takes is not billed.
+ * The socket of a received packet is known.  If it was not asked for, the
+ * packet is followed no further.  The time this takes is not billed to the
+ * packet.
  */
 static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
 {
@@ -225,7 +226,7 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 
 /*
  * Where the returns of TCP's functions are not hooked, the next packet on
- * this CPU, or the end of the softirq, says that TCP is done with the last.
+ * this CPU, or the end of the softirq, shows that TCP is done with the last.
  */
 static __always_inline void rx_close(void)
 {
@@ -293,7 +294,7 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-/* Stages of which the kernel tells only the socket. */
+/* Stages whose hooks pass the socket only. */
 static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 {
 	struct sock_work *w;

@@ -32,7 +32,7 @@ static __always_inline __u64 draw_gap(void)
 	return gaps[bpf_get_prandom_u32() & (GAPS - 1)];
 }
 
-/* Is this packet sampled?  Ask once per packet. */
+/* Is this packet sampled?  To be called once per packet. */
 static __always_inline bool sample_due(__u8 dir)
 {
 	__u64 *left;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is known of a socket while its owner works on it: the packet being
- * received, who asked for transmission, and the packet handed from TCP to the
- * device (whose address changes on the way, as TCP sends a clone).  The
+ * The state of a socket while its owner works on it: the packet being received,
+ * the cause of a transmission, and the packet on its way from TCP to the device
+ * (whose address changes there, as TCP sends a clone).  The
  * socket lock orders all writers of one socket.  Two sockets may share an
  * entry: the newer takes it, and a packet forgotten that way is counted.
  */
@@ -37,9 +37,9 @@ static __always_inline struct sock_work *sock_work(__u64 sk)
 struct sock_work sock_nobody;
 
 /*
- * The same if it has one, else that of nobody; to be read only.  Not NULL:
- * the compiler would compare sockets again instead of asking for it, which
- * the verifier does not follow.
+ * The entry of a socket if it has one, else that of no socket; read-only.  Not
+ * NULL: the compiler would compare sockets again instead of testing for NULL,
+ * and the verifier does not follow that.
  */
 static __always_inline struct sock_work *sock_known(__u64 sk)
 {

@@ -141,7 +141,7 @@ END(8, EVICTED, "evicted", "pathprof gave its slot to a newer packet") \
 END(9, STALE, "stale", "its end was not seen; the address was reused") \
 END(10, REENTERED, "reentered", "entered the stack again: bridge, tunnel") \
 END(11, UNREAD, "unread", "data freed without being copied to a reader") \
-END(12, CUT, "cut off", "still on its way when a sampling window closed")
+END(12, CUT, "cut off", "still on its way when a sampling burst ended")
 
 /* FLAG(bit, symbol, name, meaning): what is known of the packet. */
 #define PATHPROF_FLAGS(FLAG) \
@@ -176,7 +176,7 @@ FACT(0, PRED_OFF, "prediction off", "prediction", \
 FACT(1, PRED_FLAGS, "flags", "prediction", \
      "a TCP flag or option length was not the predicted one") \
 FACT(2, PRED_WINDOW, "window change", "prediction", \
-     "the peer changed the window it offers") \
+     "the peer changed the window it advertises") \
 FACT(3, PRED_SEQ, "sequence", "prediction", \
      "not the next byte expected") \
 FACT(4, PRED_ACK, "ack range", "prediction", \
@@ -194,7 +194,7 @@ FACT(9, PRED_SYN_FIN, "syn or fin", "prediction", \
 FACT(10, PRED_RCVBUF, "receive buffer", "prediction", \
      "the receive buffer is full") \
 FACT(11, PRED_ZERO_WINDOW, "zero window", "prediction", \
-     "no window is offered") \
+     "no window is advertised") \
 FACT(12, PRED_MPTCP, "mptcp", "prediction", \
      "a subflow of MPTCP") \
 FACT(13, GRO_OFF, "gro off", "gro", \
@@ -234,7 +234,8 @@ FACT(30, PRED_OTHER, "unknown test", "prediction", \
 
 /*
  * COUNTER(id, symbol, name, lost, meaning); lost: this counter is part of
- * the account's right-hand side although no path was stored.
+ * the account's right-hand side although no path was stored.  Names are keys of
+ * profile files, so "windows" stays the name of the number of bursts.
  */
 #define PATHPROF_COUNTERS(COUNTER) \
 COUNTER(0, SAMPLED, "sampled", 0, "packets chosen and matching the filter") \
@@ -245,7 +246,7 @@ COUNTER(4, SOCK_CLASH, "sock_clash", 1, "two sockets shared a work entry") \
 COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but not TCP") \
 COUNTER(6, FILTERED, "filtered", 0, "chosen, but not matching the filter") \
 COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear") \
-COUNTER(8, WINDOWS, "windows", 0, "sampling windows")
+COUNTER(8, BURSTS, "windows", 0, "sampling bursts")
 
 enum pathprof_stage {
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \

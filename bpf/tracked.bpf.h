@@ -4,9 +4,9 @@
  * packet's address and direction.  A packet is found again from any CPU and
  * context, across queues and migrations, with one cache line of compares and
  * no allocation.  A key's lowest bits are flags (addresses are aligned):
- * KEY_TX tells directions apart, because over loopback and veth the receiver
+ * KEY_TX separates the directions, because over loopback and veth the receiver
  * works on a packet before the sender's driver call has returned; KEY_BUSY
- * marks an entry somebody is writing.
+ * marks an entry that is being written.
  */
 #ifndef PATHPROF_TRACKED_BPF_H
 #define PATHPROF_TRACKED_BPF_H
@@ -54,8 +54,8 @@ static __always_inline __u32 tracked_set(__u64 key)
 }
 
 /*
- * Functions that are not static are those the verifier shall walk once per
- * program, on their own account, instead of once per call and per state of
+ * Functions are not static where the verifier is to walk them once per program,
+ * on their own account, instead of once per call and per state of
  * the caller: loading costs a few hundred steps per program.
  */
 
@@ -99,10 +99,10 @@ static __always_inline void tracked_release(__u32 at)
 }
 
 /*
- * Add a stage to a locked packet; time since the last one is billed to it.
- * What pathprof does between two stages' clocks is in that time.  So hooks
- * with much to do read the clock twice or late, as tracked_leave() does, and
- * what the others take is measured once, by calibrate.bpf.h.
+ * Add a stage to a locked packet; time since the last one is billed to it. The
+ * time includes pathprof's own work between the two clocks.  So hooks with
+ * much to do read the clock twice or late, as tracked_leave() does.  The time
+ * of the others is measured once, by calibrate.bpf.h.
  */
 static __always_inline void tracked_mark(struct tracked_pkt *t, __u32 stage,
 					__u64 now)
@@ -145,7 +145,7 @@ static __always_inline void tracked_again(struct tracked_pkt *t, __u32 at,
 		event_put(t, EV_AGAIN, from);
 }
 
-/* Much was done since the last stage's clock: not the packet's time. */
+/* pathprof did much since the last stage's clock: not the packet's time. */
 static __always_inline void tracked_leave(struct tracked_pkt *t)
 {
 	t->last_ns = bpf_ktime_get_ns();
@@ -229,7 +229,7 @@ found:
 	return at;
 }
 
-/* A stage that only extends the path, with what is learned on the way. */
+/* A stage that only extends the path, with the flags and facts found there. */
 __noinline int follow(__u64 key, __u32 stage, __u32 flags, __u32 facts)
 {
 	struct tracked_pkt *t;

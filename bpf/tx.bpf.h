@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The transmit side.  A packet is chosen where TCP builds its header; what led
- * there (a write, an ACK, a timer) follows from the socket's state, and the
- * clone that the device gets is what is followed to the driver.  Packets
- * without such a beginning (answers of no socket, UDP, or all of them if that
- * function is not hooked) are chosen where the device layer gets them.
+ * The transmit side.  A packet is chosen where TCP builds its header.  The
+ * cause (a write, an ACK, a timer) follows from the socket's state, and the
+ * clone that the device gets is followed to the driver.  Packets without such
+ * a beginning (answers of no socket, UDP, or all if that function is not
+ * hooked) are chosen where the device layer gets them.
  */
 #ifndef PATHPROF_TX_BPF_H
 #define PATHPROF_TX_BPF_H
@@ -43,7 +43,7 @@ static __always_inline bool ack_was_late(struct tcp_sock *tp)
 	       !tp->out_of_order_queue.rb_node;
 }
 
-/* Who had this packet sent, and what it is; stage id of the origin. */
+/* What caused this packet, and what it is; stage id of the origin. */
 static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 				       struct sock_work *w, __u32 bytes)
 {
@@ -129,8 +129,8 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	w->family = tx_family(sk);
 	w->transmit_ns = bpf_ktime_get_ns();
 	/*
-	 * A write's clock counts for the first packet it sends; what was done
-	 * here is not the write's time.
+	 * A write's clock counts for the first packet it sends; pathprof's
+	 * work here is not the write's time.
 	 */
 	if (at != ST_TX_WRITE || w->origin != ST_TX_WRITE)
 		w->origin_ns = 0;
@@ -141,8 +141,8 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 }
 
 /*
- * What TCP told of the packet becomes the beginning of its path; from here on
- * it has the address it will keep.  The caller frees the entry's lock.
+ * What was stored when TCP sent the packet becomes the beginning of its path;
+ * from here on it has the address it will keep.  The caller unlocks the entry.
  */
 static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *w,
 					       __u32 stage)
@@ -217,7 +217,7 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-/* Chosen here: what the headers tell. */
+/* Chosen at the device: begin with what the headers contain. */
 static __always_inline void tx_begin(struct tracked_pkt *t, struct sk_buff *skb,
 				     struct headers *h)
 {

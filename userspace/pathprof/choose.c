@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Turns the words of the options that choose packets into what the session
- * wants: numbers of interfaces, namespaces and cgroups, the prefix split off,
- * the settings that mssfrac's arms follow from.
+ * Turns the options that choose packets into a session's configuration: numbers
+ * of interfaces, namespaces and cgroups, address and prefix length, and the
+ * settings that decide mssfrac's arms.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -72,7 +72,7 @@ static int settle_netns(struct choice *c, const char *command)
 	return 0;
 }
 
-/* PATH as it is, or below where cgroup v2 is mounted nearly everywhere. */
+/* PATH as it is, or below the usual mount point of cgroup v2. */
 static int settle_cgroup(struct choice *c, const char *command)
 {
 	char path[PATH_MAX];
@@ -89,8 +89,8 @@ static int settle_cgroup(struct choice *c, const char *command)
 		return EXIT_FAILED;
 	}
 	if (fs.f_type != CGROUP2_SUPER_MAGIC || !S_ISDIR(st.st_mode)) {
-		complain("%s: %s is no cgroup v2, which is a folder of a "
-			 "cgroup2 file system", command, path);
+		complain("%s: %s is no cgroup v2, which is a directory of "
+			 "a cgroup2 file system", command, path);
 		return EXIT_USAGE;
 	}
 	c->config.cgroup = st.st_ino;
@@ -156,7 +156,7 @@ static unsigned int arm_of(const char *word)
 	return ARM_ANY;
 }
 
-/* Settings are a namespace's, and so are the arms that follow from them. */
+/* Each namespace has its own settings, and so its own arms. */
 static int settle_arm(struct choice *c, const char *command)
 {
 	struct stat st;
@@ -171,8 +171,8 @@ static int settle_arm(struct choice *c, const char *command)
 		return EXIT_USAGE;
 	}
 	if (c->config.udp) {
-		complain("%s: --arm or --udp, not both: mssfrac is of TCP "
-			 "alone", command);
+		complain("%s: --arm or --udp, not both: mssfrac only acts on "
+			 "TCP", command);
 		return EXIT_USAGE;
 	}
 	if (!c->netns && !stat("/proc/self/ns/net", &st))
@@ -188,7 +188,7 @@ static int settle_arm(struct choice *c, const char *command)
 	return EXIT_UNSUPPORTED;
 }
 
-/* What else than port and address was asked for, for the profile's head. */
+/* The filters other than port and address, for the profile's head. */
 static void describe(struct choice *c)
 {
 	const struct { const char *name, *word; } asked[] = {
@@ -215,13 +215,13 @@ int choice__settle(struct choice *c, const char *command)
 		return EXIT_USAGE;
 	}
 	if (c->config.fine && !c->config.sample) {
-		complain("%s: --fine needs --sample: windows attach "
-			 "tracepoints only", command);
+		complain("%s: --fine needs --sample: sampling "
+			 "bursts attach tracepoints only", command);
 		return EXIT_USAGE;
 	}
 	if (c->cgroup && c->config.udp && !c->config.sample) {
-		complain("%s: --cgroup with --udp needs --sample: windows do "
-			 "not see the socket of a datagram", command);
+		complain("%s: --cgroup with --udp needs --sample: sampling "
+			 "bursts do not see the socket of a datagram", command);
 		return EXIT_USAGE;
 	}
 	if (!c->config.sample && !c->config.budget)

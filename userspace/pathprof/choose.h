@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The options of record and top that say which packets are followed, and how
- * much that may cost.
+ * The options of record and top that choose which packets are followed, and
+ * limit what that may cost.
  */
 #ifndef PATHPROF_CHOOSE_H
 #define PATHPROF_CHOOSE_H
@@ -21,11 +21,11 @@ struct choice {
 	{ 0, "sample", OPT_UINT, &(c)->config.sample, 1, 1000000000, "N", \
 	  "follow 1 in N packets, at random, all the time" }, \
 	{ 0, "budget", OPT_PERCENT, &(c)->config.budget, 0.01, 50, "PCT", \
-	  "CPU time for sampling windows (default 0.4 %)" }, \
+	  "CPU time for sampling bursts (default 0.4 %)" }, \
 	{ 0, "fine", OPT_FLAG, &(c)->config.fine, 0, 0, NULL, \
 	  "attach the finer stages, too (needs --sample)" }, \
 	{ 0, "stage-times", OPT_FLAG, &(c)->config.stage_times, 0, 0, NULL, \
-	  "with --sample: keep how long stages take, as windows do" }, \
+	  "with --sample: keep how long stages take, as bursts do" }, \
 	{ 0, "udp", OPT_FLAG, &(c)->config.udp, 0, 0, NULL, \
 	  "follow UDP packets, too" }, \
 	{ 0, "port", OPT_UINT, &(c)->config.port, 1, 65535, "PORT", \

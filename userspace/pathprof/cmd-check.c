@@ -2,7 +2,7 @@
 /*
  * pathprof check: has something become worse?  Compares the figures of a new
  * profile with those of one baseline or several, and answers by exit status
- * as `git bisect run` wants it: 0 good, 1 worse, 125 cannot tell.
+ * as `git bisect run` expects it: 0 good, 1 worse, 125 cannot tell.
  */
 #include <jansson.h>
 #include <math.h>
@@ -16,14 +16,14 @@
 #define ENOUGH	100	/* packets that a figure must rest on */
 #define SPREAD	3	/* times what baselines differ among themselves */
 /*
- * Of so many the one farthest off is left out: one recording of some sixty finds
- * another level of the same kernel, and would make the bound useless.  Where a
- * kernel has two levels in earnest, both are still there.
+ * Of so many the one farthest off is left out: one recording of some sixty
+ * finds another level of the same kernel, and would make the bound useless.
+ * Where a kernel has two levels in earnest, both are still there.
  */
 #define MANY	5
 /*
- * The whole of the run without pathprof repeats that much better than its parts:
- * between boots of one kernel within 0.03 %, a stage within 0.15 %.
+ * The whole of the run without pathprof repeats that much better than its
+ * parts: between boots of one kernel within 0.03 %, a stage within 0.15 %.
  */
 #define STEADIER	4
 

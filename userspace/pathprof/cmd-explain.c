@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pathprof explain: per branch of the stack, the share that took each way,
- * what each way cost, and the facts that separate them, most telling first.
+ * its cost, and the facts that separate the two ways, strongest first.
  */
 #include <jansson.h>
 #include <stdio.h>

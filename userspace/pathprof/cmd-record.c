@@ -41,7 +41,7 @@ static char *join(char **argv)
 	return text;
 }
 
-/* Start COMMAND held back until it is told to go. */
+/* Start COMMAND, which waits for a byte before it execs. */
 static int start_child(struct child *c, char **argv)
 {
 	sigset_t none;
@@ -155,10 +155,10 @@ static void print_saved(const struct profile *p, const char *output)
 		p->duration_ns / 1e9, (unsigned long long)t.lost);
 	print_next("report", output);
 	if (!t.packets && p->budget_ppm)
-		complain("record: no packet met one of the %llu sampling "
-			 "windows, open %.1f ms in all; --sample 1 follows "
-			 "every packet",
-			 (unsigned long long)p->counters[CN_WINDOWS],
+		complain("record: no packet was seen in the %llu sampling "
+			 "bursts (%.1f ms in all); --sample 1 follows every "
+			 "packet",
+			 (unsigned long long)p->counters[CN_BURSTS],
 			 p->open_ns / 1e6);
 }
 
@@ -177,8 +177,8 @@ static int save_events(struct session *s, const struct profile *p,
 		(unsigned long long)lost);
 	print_next("journey", file);
 	if (lost)
-		complain("record: %llu events found no room; a larger "
-			 "--event-buffer, or sampling, loses fewer",
+		complain("record: %llu events did not fit the buffer; a "
+			 "larger --event-buffer, or sampling, loses fewer",
 			 (unsigned long long)lost);
 	return 0;
 }
@@ -261,7 +261,7 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		{ 'o', "output", OPT_TEXT, &output, 0, 0, "FILE",
 		  "the profile file to write" },
 		{ 0, "events", OPT_TEXT, &choice.config.events, 0, 0, "FILE",
-		  "keep the raw events of each packet, too" },
+		  "also keep the raw events of each packet" },
 		{ 0, "event-buffer", OPT_UINT, &choice.config.events_kb, 4,
 		  1048576, "KB", "room for them in the kernel (default 16384)" },
 		CHOICE_OPTIONS(&choice),
@@ -277,7 +277,7 @@ int cmd_record(const struct command *self, int argc, char **argv)
 	if (at < 0)
 		return options__status(at);
 	if (!output) {
-		complain("record: where to?  Add -o FILE");
+		complain("record: no output file; add -o FILE");
 		return EXIT_USAGE;
 	}
 	if (at < argc && (at == 0 || strcmp(argv[at - 1], "--"))) {

@@ -84,7 +84,7 @@ int sums__tracked(const struct sums *s, struct profile *p)
 		if (!s->tracked_keys[i])
 			continue;
 		if (s->tracked_pkts[i].undecided) {
-			/* Nor will anybody tell now. */
+			/* It is not decided, and will not be. */
 			p->counters[CN_SAMPLED]--;
 			p->counters[CN_FILTERED]++;
 			continue;

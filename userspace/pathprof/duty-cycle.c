@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The duty cycle: when sampling bursts begin.  The pause after each follows from
- * its cost and from the budget.  It is drawn at random from half to one and a
- * half times that, so that no rhythm of the traffic is always met or missed.
+ * The duty cycle: when sampling bursts begin.  The pause after each follows
+ * from its cost and from the budget.  It is drawn at random from half to one
+ * and a half times that, so that no rhythm of the traffic is always met or
+ * missed.
  */
 #include <errno.h>
 #include <math.h>

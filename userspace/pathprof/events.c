@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the ring of raw events.  The kernel wakes nobody for them, so that a
- * packet does not pay for it: a thread looks every few milliseconds.
+ * Reads the ring of raw events.  The kernel does not wake the reader, as that
+ * would be part of the packet's time: a thread polls every few milliseconds.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Why packets took one way and not the other.  A fact tells the more, the
- * more packets of the dear way have it and the fewer of the cheap way; one
- * that only says that prediction was off yields to one that says why.
+ * Why packets took one way and not the other.  A fact ranks higher the more
+ * packets of the expensive way have it, and the fewer of the cheap way.  The
+ * fact that prediction was off gives way to one that gives the reason.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "explain.h"
 #include "stats.h"
 
-enum { CHEAP, DEAR, NEITHER };
+enum { CHEAP, EXPENSIVE, NEITHER };
 
 static bool is_rx(const struct path_key *k, uint32_t flags)
 {
@@ -20,7 +20,7 @@ static int way_prediction(const struct path_key *k)
 {
 	if (k->flags & PF_FAST)
 		return CHEAP;
-	return k->flags & PF_SLOW ? DEAR : NEITHER;
+	return k->flags & PF_SLOW ? EXPENSIVE : NEITHER;
 }
 
 static int way_data(const struct path_key *k)
@@ -37,7 +37,7 @@ static int way_backlog(const struct path_key *k)
 {
 	if (!is_rx(k, PF_EST))
 		return NEITHER;
-	return k->flags & PF_BACKLOG ? DEAR : CHEAP;
+	return k->flags & PF_BACKLOG ? EXPENSIVE : CHEAP;
 }
 
 static int way_gro(const struct path_key *k)
@@ -45,21 +45,21 @@ static int way_gro(const struct path_key *k)
 	if (!is_rx(k, PF_DATA))
 		return NEITHER;
 	return k->end == END_MERGED || k->flags & (PF_GRO_MERGED | PF_SUPER) ?
-	       CHEAP : DEAR;
+	       CHEAP : EXPENSIVE;
 }
 
 static int way_demux(const struct path_key *k)
 {
 	if (!is_rx(k, PF_EST))
 		return NEITHER;
-	return k->facts & FACT_DEMUX_OFF ? DEAR : CHEAP;
+	return k->facts & FACT_DEMUX_OFF ? EXPENSIVE : CHEAP;
 }
 
 static int way_ack_sent(const struct path_key *k)
 {
 	if (!is_rx(k, PF_EST | PF_DATA))
 		return NEITHER;
-	return k->facts & FACT_ACK_NOW ? DEAR : CHEAP;
+	return k->facts & FACT_ACK_NOW ? EXPENSIVE : CHEAP;
 }
 
 static bool is_tx_data(const struct path_key *k)
@@ -74,32 +74,32 @@ static int way_hold(const struct path_key *k)
 {
 	if (!is_tx_data(k))
 		return NEITHER;
-	return k->facts & HELD ? DEAR : CHEAP;
+	return k->facts & HELD ? EXPENSIVE : CHEAP;
 }
 
 static int way_qdisc(const struct path_key *k)
 {
 	if (k->dir != DIR_TX)
 		return NEITHER;
-	return k->facts & FACT_QUEUED ? DEAR : CHEAP;
+	return k->facts & FACT_QUEUED ? EXPENSIVE : CHEAP;
 }
 
 static int way_split(const struct path_key *k)
 {
 	if (k->dir != DIR_TX || !(k->flags & PF_SUPER))
 		return NEITHER;
-	return k->facts & (FACT_SPLIT | FACT_TSO_OFF) ? DEAR : CHEAP;
+	return k->facts & (FACT_SPLIT | FACT_TSO_OFF) ? EXPENSIVE : CHEAP;
 }
 
 static int way_retransmit(const struct path_key *k)
 {
 	if (!is_tx_data(k))
 		return NEITHER;
-	return k->flags & PF_RETRANS ? DEAR : CHEAP;
+	return k->flags & PF_RETRANS ? EXPENSIVE : CHEAP;
 }
 
 static const struct {
-	const char *name, *facts, *title, *cheap, *dear;
+	const char *name, *facts, *title, *cheap, *expensive;
 	int (*way)(const struct path_key *k);
 } branches[] = {
 	{ "prediction of data", "prediction",
@@ -126,12 +126,13 @@ static const struct {
 #define NBRANCHES (sizeof(branches) / sizeof(*branches))
 
 /*
- * Facts of a packet, the general ones only if nothing says more: prediction
- * is off for a reason, and a packet out of order is not merely unexpected.  A
+ * Facts of a packet, the general ones only if there is no specific one:
+ * prediction is off for a reason, and a packet out of order is not merely
+ * unexpected.  A
  * full receive buffer closes the window, and what it does not take leaves a
  * hole before the next packet.
  */
-static uint32_t telling(const struct path_key *k)
+static uint32_t specific_facts(const struct path_key *k)
 {
 	const uint32_t why = FACT_PRED_OOO | FACT_PRED_RCVBUF |
 			     FACT_PRED_URGENT | FACT_PRED_ZERO_WINDOW |
@@ -161,7 +162,7 @@ static int by_score(const void *a, const void *b)
 static void add_path(struct branch *b, const char *group, int way,
 		     const struct profile_path *path)
 {
-	uint32_t facts = telling(&path->key), bit;
+	uint32_t facts = specific_facts(&path->key), bit;
 	size_t i;
 
 	path__add(&b->sum[way], &path->sum);
@@ -179,13 +180,13 @@ static void add_path(struct branch *b, const char *group, int way,
 
 static void rank(struct branch *b)
 {
-	double n[WAYS] = { b->sum[CHEAP].packets, b->sum[DEAR].packets };
+	double n[WAYS] = { b->sum[CHEAP].packets, b->sum[EXPENSIVE].packets };
 	struct branch_fact *f;
 	size_t i;
 
 	for (i = 0; i < b->nfacts; i++) {
 		f = &b->facts[i];
-		f->score = n[DEAR] ? f->with[DEAR] / n[DEAR] : 0;
+		f->score = n[EXPENSIVE] ? f->with[EXPENSIVE] / n[EXPENSIVE] : 0;
 		f->score -= n[CHEAP] ? f->with[CHEAP] / n[CHEAP] : 0;
 	}
 	qsort(b->facts, b->nfacts, sizeof(*b->facts), by_score);
@@ -201,7 +202,7 @@ struct branch *explain(const struct profile *p, size_t *n)
 		b->name = branches[i].name;
 		b->title = branches[i].title;
 		b->ways[CHEAP] = branches[i].cheap;
-		b->ways[DEAR] = branches[i].dear;
+		b->ways[EXPENSIVE] = branches[i].expensive;
 		for (j = 0; j < p->npaths; j++) {
 			way = branches[i].way(&p->paths[j].key);
 			if (way != NEITHER)
@@ -209,7 +210,7 @@ struct branch *explain(const struct profile *p, size_t *n)
 					 &p->paths[j]);
 		}
 		rank(b);
-		if (b->sum[CHEAP].packets + b->sum[DEAR].packets)
+		if (b->sum[CHEAP].packets + b->sum[EXPENSIVE].packets)
 			b++;
 		else
 			memset(b, 0, sizeof(*b));

@@ -8,7 +8,7 @@
 
 #include "profile.h"
 
-#define WAYS	2		/* the cheap one, the dear one */
+#define WAYS	2		/* the cheap one, the expensive one */
 
 struct branch_fact {
 	uint32_t bit;

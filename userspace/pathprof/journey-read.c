@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one reader of events files (Documentation/reference/events-format.rst).  As the
- * reader of profiles it trusts nothing; what is wrong is named by its line.
+ * The one reader of events files (Documentation/reference/events-format.rst).
+ * As the reader of profiles it trusts nothing; what is wrong is named by its
+ * line.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -159,7 +160,7 @@ static int read_lines(struct journeys *all, FILE *f, char *err, size_t len)
 		at = all->n;
 		if (at == want)
 			rc = refuse(err, len, "damaged: more packets than its "
-				    "first line says");
+				    "first line gives");
 		/* Grow with what is there, not with what is said. */
 		if (!rc && at == have) {
 			have = have ? have * 2 : 64;
@@ -191,7 +192,7 @@ static int read_lines(struct journeys *all, FILE *f, char *err, size_t len)
 	}
 	if (!rc && all->n < want)
 		rc = refuse(err, len, "cut short: fewer packets than its "
-			    "first line says");
+			    "first line gives");
 	if (!rc && all->n)
 		qsort(all->list, all->n, sizeof(*all->list), by_number);
 	for (at = 1; !rc && at < all->n; at++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Journeys: what single packets went through, one event for each clock that
- * was read for them.  journey-write.c and journey-read.c alone know them as a
- * file (Documentation/reference/events-format.rst).
+ * Journeys: the stages that single packets went through, one event for each
+ * clock that was read for them.  journey-write.c and journey-read.c alone know
+ * them as a file (Documentation/reference/events-format.rst).
  */
 #ifndef PATHPROF_JOURNEY_H
 #define PATHPROF_JOURNEY_H
@@ -71,8 +71,8 @@ enum journey_relation journey__relation(const struct journey *j,
 size_t event__size(const struct event *event, size_t room);
 
 /*
- * Files.  They return 0 or a negative errno, and say why.  write takes raw
- * events as the kernel sent them.
+ * Files.  They return 0, or a negative errno and the reason in err.  write
+ * takes raw events as the kernel sent them.
  */
 int journeys__write(const void *raw, size_t bytes, const struct profile *p,
 		    uint64_t start_ns, uint64_t lost, const char *path,

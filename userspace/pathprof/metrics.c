@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which figures a profile has.  Costs are work, not waiting: how long a packet
- * waits says more of the load than of the code.
+ * waits depends more on the load than on the code.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What of the time of stages is pathprof's own.  A stage lasts from a clock
+ * How much of the time of stages is pathprof's own.  A stage lasts from a clock
  * read in one hook to one in the next.  In between lie what the one does
  * after its clock, the way back to the kernel, the way to the other, and what
  * that does before its clock.
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "probe.h"
 
-/* The hook that tells of a stage here; NULL if none is attached. */
+/* The hook that reports a stage here; NULL if none is attached. */
 static const struct profile_hook *hook_of(const struct profile *p,
 					  unsigned int id)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What of the time of stages is pathprof's own. */
+/* How much of the time of stages is pathprof's own. */
 #ifndef PATHPROF_PROBE_H
 #define PATHPROF_PROBE_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one reader of profile files (Documentation/reference/profile-format.rst).  It trusts
- * nothing: whatever is missing, of the wrong type or out of range refuses the
- * file with the place named.
+ * The one reader of profile files
+ * (Documentation/reference/profile-format.rst).  It trusts nothing: whatever
+ * is missing, of the wrong type or out of range refuses the file with the
+ * place named.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -179,7 +180,7 @@ static void read_account(struct reader *r, const json_t *root,
 			p->ends[i] = reader__number(r, account, end_word(i),
 						    INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
-		if (counter_name(i) && (r->version > 1 || i != CN_WINDOWS))
+		if (counter_name(i) && (r->version > 1 || i != CN_BURSTS))
 			p->counters[i] = reader__number(r, counter_is_loss(i) ?
 							account : counters,
 							counter_name(i),

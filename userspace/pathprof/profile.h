@@ -72,7 +72,7 @@ struct profile {
 	bool subtracted;	/* they are off the times */
 	uint64_t open_ns;	/* of duration_ns, in which packets were chosen */
 	uint32_t sample;
-	uint32_t budget_ppm;	/* CPU share allowed to windows; 0: none */
+	uint32_t budget_ppm;	/* CPU share allowed to bursts; 0: no bursts */
 	/* The same command's run without pathprof; 0: none was made. */
 	uint64_t load_ns, load_packets;
 	uint16_t port;
@@ -105,8 +105,8 @@ struct profile_totals {
 
 const char *end_name(unsigned int end);
 /*
- * The same as files and exports spell it: their formats say "in flight" of a
- * packet that is still followed, and formats do not change.
+ * The same as files and exports spell it: their formats call a packet that is
+ * still followed "in flight", and formats do not change.
  */
 const char *end_word(unsigned int end);
 const char *flag_name(unsigned int bit);	/* NULL if unused */
@@ -140,16 +140,16 @@ int profile__diff(const struct profile *new, const struct profile *old,
 		  struct profile *out);
 
 /*
- * Can all its sums be counted (63 bits, as a file's numbers)?  So views need not
- * ask.  False, too, of more paths than a file may have.
+ * Can all its sums be counted (63 bits, as a file's numbers)?  So views need
+ * not ask.  False, too, of more paths than a file may have.
  */
 bool profile__fits(const struct profile *p);
 /* Recorded with the same choice of packets, sampling apart? */
 bool profile__same_filter(const struct profile *a, const struct profile *b);
 /*
  * Add a profile to another.  -EINVAL: recorded with another sample, so that
- * packets do not weigh the same; -EXDEV: with another filter, so that the sum is
- * of neither; -EOVERFLOW: the sum does not fit.
+ * packets do not weigh the same; -EXDEV: with another filter, so that the sum
+ * is of neither; -EOVERFLOW: the sum does not fit.
  */
 int profile__merge(struct profile *to, const struct profile *from);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Members of JSON objects, each of the type and in the range it must have.
- * The first that is not is remembered by name; the rest goes on with zeros.
+ * The first that is not is stored by name, and reading goes on with zeros.
  */
 #include <stdio.h>
 #include <string.h>

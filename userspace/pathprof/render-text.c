@@ -320,7 +320,7 @@ void render__head(FILE *f, const struct profile *p,
 		snprintf(filter + at, sizeof(filter) - at, "  addr %s",
 			 printable(p->addr, addr, sizeof(addr)));
 	if (p->budget_ppm)
-		snprintf(how, sizeof(how), "windows, open %.2f", open);
+		snprintf(how, sizeof(how), "bursts, open %.2f", open);
 	else
 		snprintf(how, sizeof(how), "1 in %u packets", p->sample);
 	fprintf(f, "pathprof  Linux %s  %s%s  %.1f s  %s sampled/s\n",

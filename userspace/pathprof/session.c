@@ -121,7 +121,7 @@ static void run_program(const struct bpf_program *prog)
 	bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
 }
 
-#define BURST_NS	5000000	/* open; a packet takes microseconds */
+#define BURST_NS	5000000	/* choosing; a packet takes microseconds */
 #define DRAIN_NS	1000000
 #define DRAINS		3
 #define HOOKS_A_PACKET	8	/* an estimate */
@@ -133,7 +133,7 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* Of these filters a packet is followed until they can tell. */
+/* With a filter by owner, packets are followed until it is decided. */
 static uint64_t followed(const struct session *s)
 {
 	uint64_t counters[PATHPROF_COUNTER_MAX] = {};
@@ -161,7 +161,10 @@ static void forget_calls(struct session *s)
 	free(none);
 }
 
-/* Open a window, let what was chosen arrive, close it; its cost in ns. */
+/*
+ * One sampling burst: choose packets, wait until they have arrived, detach.
+ * Its cost in ns.
+ */
 static uint64_t run_burst(void *arg)
 {
 	struct session *s = arg;
@@ -427,7 +430,7 @@ int session__read(struct session *s, struct profile *p)
 	sums__counts(&s->sums, p->counters);
 	if (s->config.stage_times)
 		sums__stages(&s->sums, p);
-	p->counters[CN_WINDOWS] = s->nbursts;
+	p->counters[CN_BURSTS] = s->nbursts;
 	rc = sums__paths(&s->sums, p);
 	if (!rc && s->stopped)
 		rc = sums__tracked(&s->sums, p);

@@ -54,7 +54,7 @@ double path__mean_variance(const struct path_value *v)
 	for (b = 0; b < HIST_BUCKETS; b++) {
 		width = ldexp(1, b + 1) - bucket_low(b);
 		d = bucket_low(b) + width / 2 - mean;
-		/* The mean says more than the bucket it lies in. */
+		/* The mean is more exact than the bucket it lies in. */
 		if (mean >= bucket_low(b) && mean < bucket_low(b) + width)
 			d = 0;
 		sum += v->hist[b] * (d * d + width * width / 12);
