@@ -10,7 +10,7 @@
 
 cd "$TMP" || exit
 stage_pathprof || exit
-exec 3>&1 # figures worth seeing even when all is well
+exec 3>&1 # numbers worth seeing even when all is well
 
 # at NETNS COMMAND...: "-" is here.
 at() {
@@ -371,9 +371,9 @@ case_filters() {
 }
 check "filters by prefix, direction, namespace and interface" case_filters
 
-# Steps: windows within a budget while a transfer runs, some thousand packets.
-# Expected: several windows, packets in both directions, a balanced account.
-case_windows() {
+# Steps: bursts within a budget while a transfer runs, some thousand packets.
+# Expected: several bursts, packets in both directions, a balanced account.
+case_bursts() {
 	"$PP" record --budget 50 -o win.json -- ip netns exec a iperf3 \
 		-c 10.9.0.2 -t 6 || return
 	fields win.json 'p["counters"]["windows"], a' | sed 's/^/# /' >&3
@@ -384,7 +384,7 @@ case_windows() {
 		"True True True 0 True 0" && "$PP" report win.json &&
 		stage_times win.json
 }
-check "sampling windows" case_windows
+check "sampling bursts" case_bursts
 
 # Steps: kill -9 while the hooks are attached.
 # Expected: no program is left, and no file.

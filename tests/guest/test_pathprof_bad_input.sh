@@ -25,9 +25,9 @@ record() { "$PP" record --addr 127.0.0.1 "$@"; }
 
 nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
 
-plan 29
+plan 30
 
-check "no command" refuses 2 'which command' "$PP"
+check "no command" refuses 2 'no command given' "$PP"
 check "unknown command, nearest named" refuses 2 'did you mean record\?' \
 	"$PP" recrod
 check "ambiguous command" refuses 2 'record or report' "$PP" re
@@ -43,16 +43,16 @@ check "--addr with 33 bits" refuses 2 'address or prefix' "$PP" top \
 	--addr 10.0.0.0/33
 check "--sample and --budget" refuses 2 'not both' "$PP" top --sample 2 \
 	--budget 3
-check "--fine in windows" refuses 2 'needs --sample' "$PP" top --fine
+check "--fine in sampling bursts" refuses 2 'needs --sample' "$PP" top --fine
 check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
 check "--dev that is not there" refuses 1 'no interface' "$PP" top --dev none
 check "--arm both" refuses 2 'stock .* or treated' "$PP" top --arm both
 check "--arm of UDP" refuses 2 'not both' "$PP" top --arm stock --udp
 check "--cgroup that is not there" refuses 1 'no cgroup' "$PP" top --cgroup none
 check "--cgroup that is none" refuses 2 'no cgroup v2' "$PP" top --cgroup /tmp
-check "--cgroup of UDP in windows" refuses 2 'needs --sample' "$PP" top \
+check "--cgroup of UDP in sampling bursts" refuses 2 'needs --sample' "$PP" top \
 	--udp --cgroup /tmp
-check "record without a file" refuses 2 'Add -o FILE' "$PP" record
+check "record without a file" refuses 2 'add -o FILE' "$PP" record
 check "no root" refuses 3 'needs root' nobody "$PP" top --once
 
 # Steps: an output folder that does not exist.
@@ -63,6 +63,15 @@ case_unwritable() {
 	is "$(ls ran 2>/dev/null)" ""
 }
 check "unwritable output, before recording" case_unwritable
+
+# Steps: a device as output, as root.
+# Expected: refused before the command runs, and the device is still one.
+case_device() {
+	mknod device c 1 3 || return
+	refuses 1 'it is a device' "$PP" record -o device -- touch ran || return
+	is "$(ls ran 2>/dev/null)" "" && [ -c device ]
+}
+check "no output replaces a device" case_device
 
 # Steps: a name with an escape sequence.
 # Expected: no control character reaches the terminal.

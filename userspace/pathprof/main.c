@@ -15,19 +15,19 @@ static const struct command commands[] = {
 	{ "report", "[OPTIONS] FILE",
 	  "Show a profile file", cmd_report },
 	{ "explain", "[OPTIONS] FILE",
-	  "Say why packets took one way and not another", cmd_explain },
+	  "Explain why packets took one way and not another", cmd_explain },
 	{ "journey", "[OPTIONS] EVENTS-FILE [PACKET]",
-	  "Show one packet's way, stage by stage", cmd_journey },
+	  "Show the stages of one packet, one by one", cmd_journey },
 	{ "diff", "[OPTIONS] OLD NEW",
 	  "Compare two profile files", cmd_diff },
 	{ "check", "[OPTIONS] BASE... NEW",
-	  "Say by exit status if a profile became worse", cmd_check },
+	  "Report by exit status if a profile became worse", cmd_check },
 	{ "flame", "FILE >PICTURE.svg",
 	  "Draw a profile file", cmd_flame },
 	{ "export", "[OPTIONS] FILE",
 	  "Write a profile file in another format", cmd_export },
 	{ "merge", "-o FILE FILE FILE...",
-	  "Add profile files up", cmd_merge },
+	  "Add up profile files", cmd_merge },
 	{ "completion", "",
 	  "Print a completion script for bash", cmd_completion },
 	{ "list", "[OPTIONS]",
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	size_t i;
 
 	if (!word) {
-		complain("which command?  top, record, report, explain, ... "
+		complain("no command given: top, record, report, explain, ... "
 			 "(see pathprof --help)");
 		return EXIT_USAGE;
 	}

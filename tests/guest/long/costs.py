@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What det_costs.sh recorded, judged: the stages of the profiles against the
-stopwatch's, with planted delays and without.
+"""Judge what det_costs.sh recorded: the stages of the profiles against those of
+the reference timer, with injected delays and without.
 
 usage: costs.py FOLDER
 """
@@ -16,12 +16,12 @@ STAGES = {"rx": ("rx", "netif", "estab"), "driver": ("tx", "driver", "sent"),
           "copy": ("rx", "copy", "read")}
 RUNS = 4
 KERNEL = os.uname().release
-#: 5 % or 50 ns, whichever is more; of some 320 ns that are taken off on 7.2, 56
-#: are not explained.
+#: 5 % or 50 ns, whichever is more.  On 7.2 some 320 ns are subtracted, of which
+#: 56 are not explained.
 SHARE, NS = 0.05, 60 if KERNEL.startswith("7.") else 50
-#: Of two recordings, in all and of a stage: ticks of 2.4 us differ, and where the
-#: scheduler puts what else is to run.  6.1 has levels, up to 4 % of the stages estab
-#: and write apart (limitations.rst).
+#: Limits for two recordings, in all and of a stage.  They differ by ticks of 2.4 us
+#: and by the places where the scheduler runs other tasks.  6.1 has levels, up to
+#: 4 % of the stages estab and write apart (limitations.rst).
 AGAIN_ALL, AGAIN_SHARE, AGAIN_NS = 0.002, 0.005, 15
 if KERNEL.startswith("6.1."):
     AGAIN_ALL, AGAIN_SHARE = 0.025, 0.05
@@ -51,7 +51,7 @@ def means(name):
             if packets > 1000}
 
 
-def stopwatch(name):
+def timed(name):
     """Mean ns of its stages, how many there were, and the load's time."""
     load, *lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines]
@@ -60,29 +60,29 @@ def stopwatch(name):
 
 
 def main():
-    truth, count, load = stopwatch("watch0")
+    truth, count, load = timed("watch0")
     plain = json.loads((FOLDER / "plain").read_text(encoding="utf-8"))["ns"]
     own = (load - plain) / (2 * count)
     seen, raw = means("own0.json"), means("raw0.json")
     for stage, key in STAGES.items():
         there = truth[stage] - own
-        text = (f"{stage}: {there:.0f} ns by the stopwatch, {seen[key]:.0f} "
+        text = (f"{stage}: {there:.0f} ns by the timer, {seen[key]:.0f} "
                 f"by pathprof, {raw[key]:.0f} as measured")
-        check(f"{stage}: pathprof's own cost is taken off",
+        check(f"{stage}: pathprof's own cost is subtracted",
               near(seen[key], there), text)
         check(f"{stage}: and shows where it is not", not near(raw[key], there),
               text)
     for run in range(1, RUNS):
-        there = stopwatch(f"watch{run}")[0]
+        there = timed(f"watch{run}")[0]
         found = means(f"own{run}.json")
         for stage, key in STAGES.items():
-            planted = there[stage] - truth[stage]
+            injected = there[stage] - truth[stage]
             got = found[key] - seen[key]
-            check(f"{stage}: about {round(planted, -3) / 1000:.0f} us are found",
-                  near(got, planted),
-                  f"planted {planted:.1f} ns, found {got:.1f}")
+            check(f"{stage}: about {round(injected, -3) / 1000:.0f} us are found",
+                  near(got, injected),
+                  f"injected {injected:.1f} ns, found {got:.1f}")
     again(means("long-own.json"), means("again-own.json"))
-    in_windows(truth, own)
+    in_bursts(truth, own)
 
 
 def again(first, second):
@@ -99,20 +99,20 @@ def again(first, second):
           f"{100 * (ratio - 1):+.3f} %")
 
 
-def in_windows(truth, own):
+def in_bursts(truth, own):
     """The same where hooks come and go, and functions have none."""
-    found = means("windows-own.json")
+    found = means("bursts-own.json")
     for stage, key in STAGES.items():
         there, got = truth[stage] - own, found.get(key, 0)
-        check(f"{stage}: in windows pathprof's own cost is taken off, too",
-              near(got, there), f"{there:.0f} ns, in windows {got:.0f}")
+        check(f"{stage}: in bursts pathprof's own cost is subtracted, too",
+              near(got, there), f"{there:.0f} ns, in bursts {got:.0f}")
     probes = [json.loads((FOLDER / name).read_text(encoding="utf-8"))["probe"]
-              for name in ("0.json", "windows.json")]
+              for name in ("0.json", "bursts.json")]
     ways = [probe["event_ns"] for probe in probes]
-    check("the way to a tracepoint is measured in windows as without",
+    check("the way to a tracepoint is measured in bursts as without",
           ways[0] > 5 >= abs(ways[0] - ways[1]) and
           not probes[1]["function_ns"],
-          f"{ways[0]} ns, in windows {ways[1]}")
+          f"{ways[0]} ns, in bursts {ways[1]}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# pathprof's times against a stopwatch's, in the deterministic guest: with its
-# own cost taken off they are those of the kernel without it.  Delays of 1, 5 and
-# 50 us are planted in three stages in turn; what is recorded twice is the same
-# twice; and it is so in sampling windows, too.
+# pathprof's times against a reference timer's, in the deterministic guest: with
+# pathprof's own cost subtracted they equal those of the kernel without it.  Delays
+# of 1, 5 and 50 us are injected in three stages in turn.  Two recordings of the
+# same load agree.  All of this also holds in sampling bursts.
 . "$(dirname "$0")/../../lib.sh"
 plan 21
 
@@ -28,15 +28,15 @@ for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 	} >>log 2>&1
 	at=$((at + 1))
 done
-# Some packets more: ticks fall where they will, and windows see a part of them.
+# More packets: ticks fall at random, and sampling bursts see a part of them.
 longer=("${load[@]:0:3}" --count 8000)
 for name in long again; do
 	"${record[@]}" $name.json -- "${longer[@]}" >>log 2>&1
 	"$PP" export $name.json >$name-own.json
 done
-"$PP" record --budget 50 --port 5001 -o windows.json -- "${longer[@]}" \
+"$PP" record --budget 50 --port 5001 -o bursts.json -- "${longer[@]}" \
 	>>log 2>&1
-"$PP" export windows.json >windows-own.json
+"$PP" export bursts.json >bursts-own.json
 sed 's/^/# /' log
 
 python_cases "$TOP/tests/guest/long/costs.py" "$TMP"

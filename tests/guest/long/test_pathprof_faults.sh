@@ -12,7 +12,7 @@
 
 cd "$TMP" || exit
 stage_pathprof || exit
-exec 3>&1 # figures worth seeing even when all is well
+exec 3>&1 # numbers worth seeing even when all is well
 
 plan 9
 
@@ -44,7 +44,7 @@ case_cpu() {
 }
 check "a CPU goes and comes back" case_cpu
 
-# Steps: the same with sampling windows, which the CPU leaves and enters.
+# Steps: the same with sampling bursts, which the CPU leaves and enters.
 # Expected: the recording ends well, with packets.
 case_cpu_windows() {
 	local cpu=/sys/devices/system/cpu/cpu1/online
@@ -58,7 +58,7 @@ case_cpu_windows() {
 		kill %1" || return
 	is "$(fields windows.json 'a["unaccounted"], a["sampled"] > 0')" "0 True"
 }
-check "a CPU leaves and enters sampling windows" case_cpu_windows
+check "a CPU leaves and enters sampling bursts" case_cpu_windows
 
 # Steps: two namespaces with data unread between them are deleted meanwhile.
 # Expected: a whole account, and 20 later packets are 20.

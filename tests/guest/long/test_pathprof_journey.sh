@@ -8,7 +8,7 @@
 HERE=$(cd "$(dirname "$0")" && pwd)
 cd "$TMP" || exit
 stage_pathprof || exit
-exec 3>&1 # figures worth seeing even when all is well
+exec 3>&1 # numbers worth seeing even when all is well
 
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 transfer() { ip netns exec a iperf3 -c "$1" -n "$2"; }
@@ -185,9 +185,9 @@ case_free() {
 }
 check "without --events nothing of them is there" case_free
 
-# Steps: sampling windows while a transfer runs.
+# Steps: sampling bursts while a transfer runs.
 # Expected: there are packets, and their events add up, too.
-case_windows() {
+case_bursts() {
 	"$PP" record --budget 50 --events win.events -o win.json -- \
 		ip netns exec a iperf3 -c 10.9.0.2 -t 6 || return
 	python3 -IS "$HERE/../journeys.py" win.events win.json >sums
@@ -195,4 +195,4 @@ case_windows() {
 	sed "s/^/# windows: /" sums | cut -c 1-500 >&3
 	[ $status -eq 0 ] && ! grep '^0 packets' sums
 }
-check "sampling windows" case_windows
+check "sampling bursts" case_bursts
