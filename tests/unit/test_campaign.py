@@ -122,7 +122,7 @@ def test_noise_beyond_the_plan_stops_after_aa(tmp_path):
     assert len(records(tmp_path)) == 16
 
 
-def test_a_drifting_bench_fails_aa(tmp_path):
+def test_a_drifting_testbed_fails_aa(tmp_path):
     """The same arm, but the first block of a pair and the second differ by who
     is asked: a load that knows more than it should."""
     load = Load(noise=0.001)
@@ -218,7 +218,7 @@ def test_nothing_delivered_is_a_loss_and_no_accident(tmp_path):
 def test_exact(tmp_path, gain, verdict):
     result = run(tmp_path, plan(), Load(gain, noise=0))
     assert result["verdict"] == verdict
-    assert any("repeat exactly, whatever" in n for n in result["notes"])
+    assert any("repeat exactly, for every" in n for n in result["notes"])
 
 
 def test_exact_with_one_seed_is_said(tmp_path):

@@ -89,7 +89,7 @@ def test_what_is_so_already_is_not_set(monkeypatch):
 @pytest.mark.parametrize("wanted, sentence", [
     ({"ring": {"tx": "64"}}, "no ring tx"),
     ({"coalesce": {"rx-usecs": "1"}}, "not supported"),
-    ({"ring": {"rx": "63"}}, "ring rx = 63 was taken and is 56"),
+    ({"ring": {"rx": "63"}}, "ring rx = 63 was accepted but is 56"),
 ])
 def test_what_a_device_cannot_do_is_told(monkeypatch, wanted, sentence):
     monkeypatch.setattr(ethtool, "command", Card(rounds=True))
@@ -131,8 +131,8 @@ def test_an_arm_with_settings_of_a_device(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, sentence", [
-    ("rx-usecs = 100", "rx-usecs = -1", "neither true, false, nor a number"),
-    ("rx-usecs = 100", 'rx-usecs = "1"', "neither true, false, nor a number"),
+    ("rx-usecs = 100", "rx-usecs = -1", "not true, false or a number"),
+    ("rx-usecs = 100", 'rx-usecs = "1"', "not true, false or a number"),
     ("rx-usecs = 100", '"rx usecs; id" = 1', "is not a name as ethtool"),
     ("{ rx-usecs = 100, adaptive-rx = false }", "3", "must be a table"),
     ("coalesce", "coalesced", "did you mean coalesce"),

@@ -40,7 +40,7 @@ def mbit(megabytes, rate):
 
 
 def test_nuttcp_without_its_warm_up():
-    out = servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=250), NUTTCP)
+    out = servers.parse_nuttcp(Cell(load="nuttcp", warmup_ms=250), NUTTCP)
     (whole, seconds), (first, early) = (mbit(914.8788, 5095.9149),
                                         mbit(140.3046, 4703.3436))
     assert out["bytes_per_s"] == pytest.approx(
@@ -48,13 +48,13 @@ def test_nuttcp_without_its_warm_up():
     assert out["received"] == round(whole)
     assert out["bytes"] == round(whole - first)
     assert out["retransmits"] == 5  # of all, as the segments sent are
-    out = servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=0), NUTTCP)
+    out = servers.parse_nuttcp(Cell(load="nuttcp", warmup_ms=0), NUTTCP)
     assert out["bytes_per_s"] == pytest.approx(5095.9149e6 / 8)
 
 
 def test_nuttcp_udp():
-    out = servers.nuttcp_figures(Cell(load="nuttcp-udp", warmup_ms=200),
-                                 NUTTCP_UDP)
+    out = servers.parse_nuttcp(Cell(load="nuttcp-udp", warmup_ms=200),
+                               NUTTCP_UDP)
     assert out["sent_datagrams"] == 8488 - 3375
     assert out["lost_datagrams"] == 131 - 43
     assert "retransmits" not in out
@@ -66,24 +66,24 @@ def test_nuttcp_udp():
     NUTTCP.splitlines()[0] + "\n",          # the warm-up, and then nothing
     "megabytes=0.0000 real_seconds=0.00 rate_Mbps=0.0000\n" * 2,
 ])
-def test_nuttcp_without_figures(text):
+def test_nuttcp_without_a_report(text):
     with pytest.raises(errors.MssabError, match="nuttcp: no"):
-        servers.nuttcp_figures(Cell(load="nuttcp", warmup_ms=250), text)
+        servers.parse_nuttcp(Cell(load="nuttcp", warmup_ms=250), text)
 
 
 def test_nothing_arrived_is_a_figure():
     line = "megabytes=0.0000 real_seconds=0.50 rate_Mbps=0.0000 drop=9 pkt=9\n"
-    out = servers.nuttcp_figures(Cell(load="nuttcp-udp", warmup_ms=0), line)
+    out = servers.parse_nuttcp(Cell(load="nuttcp-udp", warmup_ms=0), line)
     assert out["bytes_per_s"] == 0 and out["lost_datagrams"] == 9
 
 
 def test_netpipe():
-    out = servers.netpipe_figures("    1000 666.198830   0.00001145\n")
+    out = servers.parse_netpipe("    1000 666.198830   0.00001145\n")
     assert out["message_ns"] == pytest.approx(11450, rel=1e-3)
     assert out["bytes_per_s"] == pytest.approx(1000 / 11.45e-6, rel=1e-3)
     for text in ("", "1000 fast 0.1\n", "1000\n"):
-        with pytest.raises(errors.MssabError, match="NPtcp: no figure"):
-            servers.netpipe_figures(text)
+        with pytest.raises(errors.MssabError, match="NPtcp: no measurement"):
+            servers.parse_netpipe(text)
 
 
 def client(**more):
@@ -97,7 +97,7 @@ def client(**more):
 
 
 def test_iperf3():
-    out = servers.iperf3_figures(Cell(), client(), client())
+    out = servers.parse_iperf3(Cell(), client(), client())
     assert out == {"bytes": 1000, "bytes_per_s": 1000, "received": 2000}
 
 
@@ -108,20 +108,20 @@ def test_iperf3_udp_loses_in_the_measured_time_only():
         {"sum": {"bytes": 1000, "packets": 108, "lost_packets": 8,
                  "omitted": False}}]}
     cell = Cell(load="iperf3-udp", write=10)
-    out = servers.iperf3_figures(cell, client(), receiver)
+    out = servers.parse_iperf3(cell, client(), receiver)
     assert (out["sent_datagrams"], out["lost_datagrams"]) == (108, 8)
     assert out["received"] == 1900 and out["jitter_ns"] == 10000
     # With a server elsewhere: what was sent, less what arrived.
-    out = servers.iperf3_figures(cell, client(), None)
+    out = servers.parse_iperf3(cell, client(), None)
     assert (out["sent_datagrams"], out["lost_datagrams"]) == (110, 10)
 
 
 @pytest.mark.parametrize("one, other", [
     ({}, client()), (client(), {}), ({"error": "unable to connect"}, None),
     (client(error="the server has terminated"), client())])
-def test_iperf3_without_figures(one, other):
+def test_iperf3_without_a_report(one, other):
     with pytest.raises(errors.MssabError, match="^iperf3: "):
-        servers.iperf3_figures(Cell(), one, other)
+        servers.parse_iperf3(Cell(), one, other)
 
 
 def test_a_datagram_fills_a_packet():
@@ -148,7 +148,7 @@ PROFILE = {"paths": [
 
 
 def test_cost_per_packet():
-    out = profiler.figures(PROFILE)
+    out = profiler.costs(PROFILE)
     assert out["rx_ns_per_packet"] == 31500 / 12
     assert out["tx_ns_per_packet"] == 8000 / 4
     assert out["ns_per_byte"] == 49500 / 10000
@@ -159,7 +159,7 @@ def test_cost_per_packet():
 
 
 def test_no_packet_followed_is_no_figure():
-    out = profiler.figures({"paths": [path("tx", 30, 0, 6000, "sent")]})
+    out = profiler.costs({"paths": [path("tx", 30, 0, 6000, "sent")]})
     assert not out
     with pytest.raises(KeyError):
         metrics.value("rx_cost", {"profile": out})

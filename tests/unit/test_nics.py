@@ -266,7 +266,7 @@ def test_half_a_move_is_put_back(host):
 
 @pytest.mark.parametrize("change, sentence", [
     ({"addr_info": [{"scope": "global", "local": "192.0.2.1",
-                     "prefixlen": 24}]}, "eth1 carries 192.0.2.1/24"),
+                     "prefixlen": 24}]}, "eth1 has address 192.0.2.1/24"),
     ({"master": "br0"}, "eth1 is part of br0"),
     ({"netns": "elsewhere"}, "no interface eth1 here"),
 ])

@@ -192,13 +192,13 @@ def test_what_was_expected_and_is_not_is_a_failure(results):
     (results.parent / "e3.toml").write_text(
         EXPERIMENT.replace('"improved"', '"equivalent"'))
     out = mssab("run", "e3.toml", "-o", "e3", "--no-report", status=1)
-    assert "Expected: equivalent, and it is not." in out
+    assert "Expected: equivalent, but it is improved." in out
 
 
 @pytest.mark.parametrize("program, sentence", [
-    ("print('nonsense')", "no JSON object"),
-    ("print('{\"bytes_per_s\": NaN}')", "NaN is no number"),
-    ("print('[1]')", "no JSON object of numbers"),
+    ("print('nonsense')", "not a JSON object"),
+    ("print('{\"bytes_per_s\": NaN}')", "NaN is not a number"),
+    ("print('[1]')", "not a JSON object of numbers"),
     ("raise SystemExit('broken')", "status 1: broken"),
 ])
 def test_a_program_that_fails_ends_it_with_a_sentence(results, program,

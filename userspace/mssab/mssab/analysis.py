@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From the recorded blocks to the verdict.
+"""From the recorded blocks to the result of the experiment.
 
-Pure, and a function of the records alone: whoever was killed how often in
-between, the same blocks give the same result.
+Pure, and a function of the records alone: the same blocks give the same result,
+however often mssab was killed in between.
 """
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import finding, interference, stats, verdict
-from .finding import Finding
-from .verdict import Rule
 from .experiment import BLOCK, CONNECTION, Plan
+from .finding import Finding
 from .metrics import Metric
+from .verdict import Rule
 
 Record = dict[str, Any]
 AA, AB = "aa", "ab"
-#: An A/A run sees this where nothing is, once in a hundred.
+#: An A/A run without a difference reports one in this share of cases.
 AA_LEVEL = 0.01
-#: Blocks void in one arm more than in the other, by chance once in a hundred.
+#: Chance makes the void blocks of the arms so uneven in this share of cases.
 VOID_LEVEL = 0.01
-
-
 ESTIMANDS = {
     BLOCK: "total effect: the whole path changes its arm from block to block",
-    CONNECTION: "effect on a connection among others, which have the other arm "
-                "or the same"}
+    CONNECTION: "effect on one connection among others of either arm"}
 
 
 def attempts(records: Iterable[Record], phase: str) \
@@ -43,7 +40,7 @@ def attempts(records: Iterable[Record], phase: str) \
 
 
 def complete(blocks: list[Record]) -> bool:
-    """All blocks of a pair, none void, and one after the other."""
+    """Are all blocks of a pair there, none void, all of one session?"""
     count = blocks[0]["of"]
     return len(blocks) == count and not any(b["void"] for b in blocks) \
         and len({b["side"] for b in blocks}) == count \
@@ -52,8 +49,8 @@ def complete(blocks: list[Record]) -> bool:
 
 def pairs(records: Iterable[Record], phase: str) \
         -> list[tuple[Record, ...]]:
-    """The pairs that count, (stock, treated), in order: of each the first
-    complete attempt."""
+    """The pairs that count, each (control, treatment) of its first complete
+    attempt, in order."""
     out = []
     for _, tries in sorted(attempts(records, phase).items()):
         for _, blocks in sorted(tries.items()):
@@ -65,14 +62,14 @@ def pairs(records: Iterable[Record], phase: str) \
 
 def differences(counted: list[tuple[Record, ...]],
                 metric: Metric) -> list[float]:
-    """One of each pair, positive where treated is better."""
-    return [metric.difference(*figures) for figures in
-            zip(*sides(counted, metric.name))]
+    """One per pair, positive where the treatment is better."""
+    return [metric.difference(*values) for values in
+            zip(*sides(counted, metric.name), strict=True)]
 
 
 def sides(counted: list[tuple[Record, ...]], name: str) -> list[list[float]]:
-    """The figures of stock and of treated, pair by pair.  With arms per
-    connection both are of one block, that of the share told."""
+    """Values of the control and of the treatment, pair by pair.  With arms per
+    connection both are from one block, at the share nearest to half."""
     if not counted or not counted[0][0]["share"]:
         return [[pair[side]["values"][name] for pair in counted]
                 for side in (0, 1)]
@@ -83,8 +80,8 @@ def sides(counted: list[tuple[Record, ...]], name: str) -> list[list[float]]:
 
 
 def _shown(metric: Metric, found: Finding) -> dict[str, Any]:
-    """A finding as it is told: % of stock or the metric's unit, the sign that
-    of the metric itself."""
+    """A finding as reported: % of the control or the metric's unit, with the
+    metric's own sign."""
     ends = sorted((metric.shown(found.low), metric.shown(found.high)))
     boot = sorted(map(metric.shown, found.bootstrap))
     return {
@@ -106,7 +103,7 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _arm_figures(values: list[float]) -> dict[str, float]:
+def _summary(values: list[float]) -> dict[str, float]:
     return {"mean": statistics.fmean(values),
             "median": statistics.median(values),
             "least": min(values), "most": max(values)} if values else {}
@@ -119,16 +116,16 @@ def _metric(names: tuple[str, str], metric: Metric,
     return {"unit": metric.unit, "better": metric.better,
             "scale": metric.scale, "margin": metric.margin,
             **_shown(metric, found),
-            "arms": {name: _arm_figures(values)
+            "arms": {name: _summary(values)
                      for name, values in
-                     zip(names, sides(counted, metric.name))}}
+                     zip(names, sides(counted, metric.name), strict=True)}}
 
 
 def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
                   level: float, level_equivalent: float) \
         -> dict[str, dict[str, Any]]:
     """Every metric at one look; Holm over the primary ones.  A guardrail is
-    held to the full level: to see harm, not to claim a gain."""
+    tested at the full level: to detect harm, not to claim a gain."""
     held = [level] * len(plan.metrics)
     if len(plan.primary) > 1 and len(counted) >= verdict.MIN_PAIRS:
         p = [float(stats.p_two_sided(stats.subset_means(
@@ -142,7 +139,7 @@ def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
 
 def _headline(plan: Plan, found: dict[str, dict[str, Any]]) \
         -> tuple[str, str]:
-    """One verdict of all primary metrics, and why."""
+    """One verdict from all primary metrics, and why."""
     words = {m.name: found[m.name]["verdict"] for m in plan.primary}
     for word in (verdict.REGRESSED, verdict.INCONCLUSIVE, verdict.IMPROVED):
         named = [name for name, said in words.items() if said == word]
@@ -153,7 +150,8 @@ def _headline(plan: Plan, found: dict[str, dict[str, Any]]) \
 
 
 def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
-    """What the A/A run says: is the noise honest, and small enough?"""
+    """The result of the A/A run: do its sides agree, and is the noise small
+    enough?"""
     counted = pairs(records, AA)
     name = plan.arms[0].name
     names = f"{name}, one", f"{name}, other"
@@ -167,8 +165,8 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
         one = found[metric.name]
         if one["verdict"] in (verdict.IMPROVED, verdict.REGRESSED):
             stopped = (f"A/A: {metric.name} differs between two runs of the "
-                       f"same arm, by {_told(metric, one['effect'])}: "
-                       "something else than the arms is at work")
+                       f"same arm, by {_shown_value(metric, one['effect'])}: "
+                       "something other than the arms has an effect")
             break
         if len(d) < verdict.MIN_PAIRS:
             continue
@@ -179,11 +177,12 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
             advice = max(advice, stats.pairs_needed(
                 spread, metric.log_margin(), plan.alpha, plan.power))
             stopped = (f"A/A: {metric.name} is too noisy: {plan.looks[-1]} "
-                       "pairs would tell it to within "
-                       f"{_told(metric, metric.shown(metric.sign * width))}, "
-                       "and the effect of interest is "
-                       f"{_told(metric, metric.margin)}; {advice} pairs would "
-                       "do")
+                       "pairs would measure it to within "
+                       + _shown_value(metric, metric.shown(
+                           metric.sign * width))
+                       + ", and the effect of interest is "
+                       f"{_shown_value(metric, metric.margin)}; {advice} "
+                       "pairs would be enough")
     words = [found[m.name]["verdict"] for m in plan.primary]
     word = next((w for w in (verdict.REGRESSED, verdict.IMPROVED,
                              verdict.INCONCLUSIVE) if w in words),
@@ -192,9 +191,9 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
             "pairs_needed": advice, "metrics": found}
 
 
-def _told(metric: Metric, value: float | None) -> str:
+def _shown_value(metric: Metric, value: float | None) -> str:
     if value is None:
-        return "beyond all bounds"
+        return "without bound"
     return f"{value:.3g} %" if metric.scale == "log" \
         else f"{value:.3g} {metric.unit}"
 
@@ -222,16 +221,17 @@ def voids(plan: Plan, records: list[Record]) -> dict[str, Any]:
 
 
 def looks_of(plan: Plan) -> list[tuple[int, float, float]]:
-    """Pairs, level of the test for a difference, level of each of those for
-    equivalence, at each look."""
+    """At each look: pairs, level of the test for a difference, level of each
+    test for equivalence."""
     return list(zip(plan.looks,
                     stats.look_levels(plan.looks, plan.alpha),
-                    stats.look_levels(plan.looks, plan.alpha, 1)))
+                    stats.look_levels(plan.looks, plan.alpha, 1),
+                    strict=True))
 
 
 def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         -> dict[str, Any]:
-    """What is known by now.  "finished" is false while blocks are to come."""
+    """The result so far; "finished" is false while blocks are to come."""
     out: dict[str, Any] = {
         "format": "mssab-result", "version": 1, "title": plan.title,
         "question": plan.question, "expect": plan.expect,
@@ -240,7 +240,8 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         "guardrails": [m.name for m in plan.guardrails],
         "estimand": ESTIMANDS[plan.assign],
         "verdict": verdict.INCONCLUSIVE, "why": "", "keep": False,
-        "finished": False, "only_aa": only_aa, "looks": [], "metrics": {}, "notes": [],
+        "finished": False, "only_aa": only_aa, "looks": [], "metrics": {},
+        "notes": [],
         "void": voids(plan, records)}
     if plan.aa_pairs:
         aa = out["aa"] = judge_aa(plan, records)
@@ -274,16 +275,23 @@ def result(plan: Plan, records: list[Record], only_aa: bool = False) \
                                            plan.alpha / 100)
     if out["finished"]:
         if plan.assign == CONNECTION:
-            _neighbours(plan, out, counted)
-        _second_thoughts(plan, out)
+            _check_interference(plan, out, counted)
+        _check_whole(plan, out)
     elif not out["why"]:
         out["why"] = f"{len(counted)} of {plan.looks[-1]} pairs are measured"
     return out
 
 
-def _neighbours(plan: Plan, out: dict[str, Any],
-                counted: list[tuple[Record, ...]]) -> None:
-    """Is the split the one asked for, and is the effect no one's loss?"""
+def _withhold(out: dict[str, Any], why: str) -> None:
+    """Make the verdict inconclusive."""
+    out["notes"].append(f"the verdict was {out['verdict']}, and is withheld")
+    out |= {"verdict": verdict.INCONCLUSIVE, "why": why}
+
+
+def _check_interference(plan: Plan, out: dict[str, Any],
+                        counted: list[tuple[Record, ...]]) -> None:
+    """Withhold the verdict if the split is not the requested one, or if
+    connections gain at each other's expense."""
     ratio = interference.sample_ratio([b for pair in counted for b in pair])
     out["sample_ratio"] = ratio
     found = out["metrics"].get("goodput", {})
@@ -297,35 +305,31 @@ def _neighbours(plan: Plan, out: dict[str, Any],
     wrong = [one for one in ratio if one["p"] < stats.RATIO_P]
     why = ""
     if wrong:
-        why = (f"of {wrong[0]['total']} connections {wrong[0]['treated']} were "
-               f"treated where {wrong[0]['share']} % was asked for: the arms "
-               "are not what they should be")
+        why = (f"{wrong[0]['treated']} of {wrong[0]['total']} connections had "
+               f"the treatment where {wrong[0]['share']} % was requested: the "
+               "split is wrong")
     elif out["verdict"] != verdict.INCONCLUSIVE:
         why = out["interference"]["refused"]
     if why:
-        out["notes"].append(f"the verdict was {out['verdict']}, and is "
-                            "withheld")
-        out |= {"verdict": verdict.INCONCLUSIVE, "why": why}
+        _withhold(out, why)
 
 
 def out_of_attempts(plan: Plan, records: list[Record], phase: str) -> bool:
-    """Is there a pair that was void as often as it may be?"""
+    """Was a pair void as often as the plan allows?"""
     return any(sum(any(b["void"] for b in blocks) for blocks in tries.values())
                >= plan.attempts and not any(map(complete, tries.values()))
                for tries in attempts(records, phase).values())
 
 
-def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
-    """What keeps a good verdict from being acted on."""
+def _check_whole(plan: Plan, out: dict[str, Any]) -> None:
+    """Uneven void blocks, guardrails and notes; whether to keep the
+    treatment."""
     harmed = [m.name for m in plan.guardrails
               if out["metrics"].get(m.name, {}).get("verdict")
               == verdict.REGRESSED]
     if out["void"]["uneven"]:
-        out["notes"].append(
-            f"the verdict was {out['verdict']}, and is withheld")
-        out |= {"verdict": verdict.INCONCLUSIVE,
-                "why": "more blocks were void in one arm than in the other: "
-                "the arms differ in what can be measured at all"}
+        _withhold(out, "more blocks were void in one arm than in the other: "
+                  "the arms differ in what can be measured at all")
     if harmed:
         out["notes"].append("guardrail regressed: " + ", ".join(harmed))
     for name, one in out["metrics"].items():
@@ -333,14 +337,14 @@ def _second_thoughts(plan: Plan, out: dict[str, Any]) -> None:
         if exact and not plan.nuisance:
             out["notes"].append(
                 f"{name}: all pairs repeat exactly, with one nuisance seed: "
-                "this is one measurement, made often")
+                "this is one measurement, repeated")
         elif exact:
             within = " to within the resolution of " \
                 f"{plan.resolution_percent:g} %" \
                 if plan.resolution_percent else ""
             out["notes"].append(f"{name}: all pairs repeat exactly{within}, "
-                                "whatever the nuisance seed")
+                                "for every nuisance seed")
         if not one["bootstrap_agrees"]:
-            out["notes"].append(f"{name}: the bootstrap does not agree with "
-                                "the sign-flip interval; look at the samples")
+            out["notes"].append(f"{name}: the bootstrap disagrees with the "
+                                "sign-flip interval; look at the samples")
     out["keep"] = out["verdict"] == verdict.IMPROVED and not harmed

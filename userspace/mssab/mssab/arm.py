@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which arm the module puts a connection into, from what is known of it
-afterwards: its endpoints and two settings.
+"""The arm that the module gives a connection, from its endpoints and two
+settings.
 
-Pure; kmod/arm.c computes the same, and mssfrac(4), ARMS, describes it.  What
-pinned a connection by its socket's mark cannot be seen from here.
+Pure.  kmod/arm.c computes the same, and mssfrac(4), ARMS, describes it.  The
+arm of a connection that was pinned by its socket's mark is not visible here.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def siphash24(data: bytes, k0: int, k1: int) -> int:
     def rotl(x: int, n: int) -> int:
         return (x << n | x >> 64 - n) & _MASK
 
-    a, b, c, d = (k ^ w for k, w in zip((k0, k1, k0, k1), _START))
+    a, b, c, d = (k ^ w for k, w in zip((k0, k1, k0, k1), _START, strict=True))
     data += bytes(-(len(data) + 1) % 8) + bytes([len(data) & 255])
     words = [(word, 2) for word, in struct.iter_unpack("<Q", data)]
     for word, rounds in [*words, (0, 4)]:
@@ -56,7 +56,7 @@ def endpoint(text: str) -> Endpoint:
     except ValueError as error:
         raise UsageError(f"{text}: not ADDRESS:PORT: {error}") from error
     if bracketed != (ip.version == 6):
-        raise UsageError(f"{text}: brackets are for IPv6 addresses, as in "
+        raise UsageError(f"{text}: brackets are for IPv6 addresses only, as in "
                          "[fd09::1]:5201")
     if not 0 < at < 2**16:
         raise UsageError(f"{text}: port {at} is outside 1..65535")
@@ -66,12 +66,12 @@ def endpoint(text: str) -> Endpoint:
 
 
 def slot(one: Endpoint, other: Endpoint, seed: int) -> int:
-    """Place of the connection in 0..99, the same from either end."""
+    """Slot of the connection, 0..99, the same from either end."""
     low, high = sorted((one, other))
     message = low + high + bytes(4)
     return (siphash24(message, seed, 0) % 2**32) * 100 >> 32
 
 
 def arm(one: Endpoint, other: Endpoint, seed: int, percent: int) -> str:
-    """treated or stock."""
+    """treated (treatment) or stock (control)."""
     return "treated" if slot(one, other, seed) < percent else "stock"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the blocks of an experiment are measured: the function that the
-campaign calls, with what the host did meanwhile."""
+"""Measures the blocks of an experiment on this machine, with what the host did
+meanwhile.  guests.py measures them in guests."""
 from __future__ import annotations
 
 import math
@@ -11,21 +11,29 @@ import time
 from types import TracebackType
 from typing import Any
 
-from . import connections, host, loads, nic_move, profiler, servers, testbed, \
-    transfers
+from . import (
+    connections,
+    host,
+    loads,
+    nic_move,
+    profiler,
+    servers,
+    testbed,
+    transfers,
+)
 from .cell import OWN_LOAD
-from .experiment import CONNECTION, Arm, Plan
 from .errors import MssabError
+from .experiment import CONNECTION, Arm, Plan
 
 
 class Runner:
-    """A place to measure in; everything is gone when the with-block ends."""
+    """Measures blocks in a testbed, which is gone when the with-block ends."""
 
     def __init__(self, plan: Plan, module_keys: list[str] | None = None,
                  warm: bool = False) -> None:
-        """@warm: the first block of a cell counts at once."""
+        """@warm: count the first block of a cell without repeating it."""
         self.plan = plan
-        # A program is measured as it is.
+        # A program is not warmed up.
         self._warm = warm or bool(plan.program)
         self._keys = plan.module_keys if module_keys is None else module_keys
         self._testbed = testbed.Testbed()
@@ -64,10 +72,10 @@ class Runner:
                 self._testbed.tear_down()
 
     def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
-        """One block; @share: of its connections, that are treated, %."""
+        """One block.  @share: of connections with the treatment, %."""
         if not self._warm:
-            # What loads, allocates or is read for the first time is not the
-            # first arm's.
+            # The first run loads code, allocates and reads files: that must not
+            # count for the first arm.
             self._warm = True
             self._raw(arm, seed, share)
         ticks, stolen = host.cpu_times()
@@ -77,10 +85,10 @@ class Runner:
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
-            host.cpu_times(), (ticks, stolen)))
+            host.cpu_times(), (ticks, stolen), strict=True))
         raw["host"] = {
             "elapsed_s": elapsed, "cpu_s": used,
-            # One tick may be of a moment before.
+            # One tick may belong to the time before.
             "stolen_percent": 100 * max(stolen - 1, 0) / max(ticks, 1),
             "generator_percent": _generator(raw)}
         return raw
@@ -92,7 +100,7 @@ class Runner:
 
     def _load(self, arm: Arm, seed: int) -> dict[str, Any]:
         if self.plan.program:
-            # Not the arm's name: a load must not know what it is meant to be.
+            # Not the arm's name: a load must not know which arm it is.
             return loads.program(self.plan.program,
                                  arm.env | {"MSSAB_SEED": str(seed)})
         raw = self._testbed.trial(arm, self._keys, seed,
@@ -101,15 +109,16 @@ class Runner:
         assert arm.cell
         if arm.cell.request:
             raw["request"] = arm.cell.request
-        figures = transfers.averages(
+        averages = transfers.averages(
             arm.cell, [{"counters": {}} | raw],
             transfers.round_trip(arm.cell, [raw]))
-        if "utilisation" in figures:
-            raw["utilisation"] = figures["utilisation"]
+        if "utilisation" in averages:
+            raw["utilisation"] = averages["utilisation"]
         return raw
 
     def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
-        """Some at once; the module draws their arms, and so do we after it."""
+        """Several transfers at once.  The module draws their arms, which are
+        computed again here."""
         drawn = Arm(arm.name, arm.settings, arm.cell, arm.module
                     | {"ab_percent": share, "ab_seed": seed}, {}, {}, {}, {})
         keys = {*self._keys, "ab_percent", "ab_seed"}
@@ -121,24 +130,24 @@ class Runner:
 
 
 def _children() -> float:
-    """CPU seconds of the processes that have ended."""
+    """CPU seconds of child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def _generator(raw: dict[str, Any]) -> float:
-    """Of a CPU, what the busier end of the load used, where that is told; %."""
+    """CPU that the busier end of the load used, where reported; %."""
     used = max(raw.get("cpu_sender_ns", 0), raw.get("cpu_receiver_ns", 0))
     return float(100 * used / raw.get("wall_ns", math.inf))
 
 
 def tools() -> dict[str, str]:
-    """Versions of what is used, for the manifest."""
+    """Versions of the programs used, for the manifest."""
     found = {}
     for name, *argv in (("ip", "-V"), ("iperf3", "--version"),
                         ("nuttcp", "-V"), ("pathprof", "--version")):
         if shutil.which(name):
-            said = subprocess.run([name, *argv], capture_output=True,
-                                  text=True, check=False).stdout
-            found[name] = said.splitlines()[0] if said else ""
+            output = subprocess.run([name, *argv], capture_output=True,
+                                    text=True, check=False).stdout
+            found[name] = output.splitlines()[0] if output else ""
     return found

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures pair after pair until the verdict is in: A/A first, then the arms,
-each pair's order by coin, no look but the planned ones.
+"""Measures pair after pair until there is a verdict: A/A first, then the arms.
+A coin decides the order in each pair, and only planned looks are taken.
 
-Knows no kernel: what a block is comes as a function, so that all of this runs
-in the tests as well.
+Gets the measuring of a block as a function, so that tests can run all of it.
 """
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from .experiment import CONNECTION, Arm, Plan, draw
 from .journal import Journal
 from .metrics import rounded, value
 
-#: Measures one block: arm, nuisance seed, share of the connections that are
-#: treated (0: all have the arm's settings) -> what the load and the host said.
+#: Measures one block: arm, nuisance seed, share of connections with the
+#: treatment (0: all have the arm's settings) -> what load and host reported.
 Measure = Callable[[Arm, int, int], dict[str, Any]]
-#: Is told how many of how many blocks are done, and what comes next.
-Tell = Callable[[int, int, str], None]
+#: Receives the blocks done, their total, and what comes next.
+Progress = Callable[[int, int, str], None]
 
 
 def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
@@ -32,12 +31,11 @@ def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
 
 
 def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
-          measure: Measure, tell: Callable[[str], None]) -> None:
-    """Both blocks once, in a new attempt; the second not if the first is
-    void."""
+          measure: Measure, announce: Callable[[str], None]) -> None:
+    """One new attempt at a pair; it ends early if a block is void."""
     tries = analysis.attempts(journal.records, phase).get(pair, {})
     attempt = 1 + max(tries, default=-1)
-    # What was only interrupted is done again just so.
+    # An interrupted attempt is repeated with the same draw.
     void = sum(any(b["void"] for b in blocks) for blocks in tries.values())
     chance = draw(plan, phase, pair, void)
     for place, side in enumerate(chance.order):
@@ -48,7 +46,7 @@ def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
             arm = plan.arms[0 if phase == AA else side]
             share = 0
         name = f"{share} % {arm.name}" if share else arm.name
-        tell(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {name}")
+        announce(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {name}")
         started = time.monotonic()
         raw = measure(arm, chance.seed, share)
         record = {
@@ -65,9 +63,9 @@ def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
         journal.add(record | {"values": values, "raw": raw})
 
 
-def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
+def run(plan: Plan, journal: Journal, measure: Measure, progress: Progress,
         only_aa: bool = False) -> dict[str, Any]:
-    """Go on from what the journal holds to the end."""
+    """Continue from what the journal holds to the end."""
     phases = [(AA, plan.aa_pairs)]
     if not only_aa:
         phases.append((AB, plan.looks[-1]))
@@ -82,7 +80,7 @@ def run(plan: Plan, journal: Journal, measure: Measure, tell: Tell,
                 if analysis.out_of_attempts(plan, journal.records, phase):
                     return analysis.result(plan, journal.records, only_aa)
                 _pair(plan, journal, phase, pair, measure,
-                      partial(tell, before + pair * plan.blocks(phase),
+                      partial(progress, before + pair * plan.blocks(phase),
                               total))
         before += count * plan.blocks(phase)
         found = analysis.result(plan, journal.records, only_aa)

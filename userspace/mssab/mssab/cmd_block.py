@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mssab block: set up one arm of an experiment where this runs, and measure one
-block of it.  What guests.py has its guests do.
+"""mssab block: set up one arm of an experiment on this machine, and measure one
+block of it.  Guests that guests.py boots run this.
 
-Needs nothing but Python's standard library: a guest may boot on a root file
-system that has no more.
+Needs nothing but Python's standard library: a guest's root file system may have
+no more.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     if not arm:
         raise UsageError(f"{args.file}: no arm {args.arm} (arms: "
                          f"{', '.join(arm.name for arm in plan.arms)})")
-    # The other arm may be one that this kernel cannot have.
+    # This kernel may be unable to set up the other arm.
     place = block.Runner(dataclasses.replace(plan, arms=(arm, arm)),
                          plan.module_keys, warm=True)
     with host.alone(), place:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mssab compare: is the effect in one results directory that in another?"""
+"""mssab compare: do two results directories show the same effect?"""
 from __future__ import annotations
 
 import argparse
@@ -18,8 +18,9 @@ from .verdict import MIN_PAIRS, SAME
 
 def compare(one: list[float], other: list[float],
             level: float) -> tuple[float, float, float]:
-    """Difference of the means, other less one, and its interval by Welch's t:
-    the two were not drawn against each other, so no coin helps here."""
+    """Difference of the means, other minus one, and its interval by Welch's t.
+    The two runs were not randomised against each other, so there is no
+    sign-flip test."""
     parts = []
     for d in (one, other):
         mean = math.fsum(d) / len(d)
@@ -47,7 +48,7 @@ def _read(directory: Path) -> tuple[Plan, Any, Any, Any]:
 
 def _line(metric: Metric, gap: tuple[float, float, float]) -> str:
     factor = 100 if metric.scale == "log" else 1
-    # Differences of effects: % of the one with the other arm.
+    # A difference of effects: % of the treatment's value in A.
     at, low, high = (factor * (math.expm1(x) if factor > 1 else x)
                      for x in gap)
     word = "no difference shown"
@@ -66,12 +67,12 @@ def run(args: argparse.Namespace) -> int:
     print(f"B  {args.other}: {second['kernel']}, "
           f"{result_text.headline(other_result)}")
     if first["plan"] != second["plan"]:
-        print("The experiments differ: what is compared may differ too.")
+        print("The experiments differ, so the effects may not be comparable.")
     shared = [m for m in plan.metrics
               if m.name in [o.name for o in other_plan.metrics]]
     if not shared:
         raise UsageError("the two have no metric in common")
-    print(f"\n{'metric':<12} {'A':>9} {'B':>9} {'B less A':>9} "
+    print(f"\n{'metric':<12} {'A':>9} {'B':>9} {'B minus A':>9} "
           "95 % interval           B is")
     for metric in shared:
         shown = [result_text.signed(r["metrics"][metric.name]["effect"])
@@ -80,5 +81,5 @@ def run(args: argparse.Namespace) -> int:
                       analysis.differences(other, metric), 0.05)
         print(f"{metric.name:<12} {shown[0]:>9} {shown[1]:>9} "
               f"{_line(metric, gap)}")
-    print("\nB less A: above 0 is better; in %, or the metric's unit.")
+    print("\nB minus A: above 0 is better; in %, or the metric's unit.")
     return 0

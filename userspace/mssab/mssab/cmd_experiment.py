@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mssab run (of a file with [design]) and mssab aa: measure, judge, store."""
+"""mssab run, of an experiment file, and mssab aa: measure, analyse, store."""
 from __future__ import annotations
 
 import argparse
@@ -13,8 +13,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import __version__, analysis, block, campaign, experiment, \
-    experiment_file, grid, guests, host, journal, module, result_text
+from . import (
+    __version__,
+    analysis,
+    block,
+    campaign,
+    experiment,
+    experiment_file,
+    grid,
+    guests,
+    host,
+    journal,
+    module,
+    result_text,
+)
 from .errors import UsageError
 from .experiment import Arm, Plan
 
@@ -22,8 +34,8 @@ DEFAULT = Path("mssab-results")
 
 
 class Progress:
-    """Where it is and how long it will take: one line on a terminal, else a
-    line at each tenth."""
+    """Progress and time left: one line on a terminal, otherwise a line at each
+    tenth."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -58,7 +70,7 @@ def clock(seconds: float) -> str:
 
 
 def _block(plan: Plan, phase: str, side: int) -> str:
-    """What is measured there: an arm, or a share of treated connections."""
+    """The arm of a block, or its share of connections with the treatment."""
     if phase == analysis.AA:
         return plan.arms[0].name
     if plan.assign == experiment.CONNECTION:
@@ -67,7 +79,7 @@ def _block(plan: Plan, phase: str, side: int) -> str:
 
 
 def _both(arm: Arm) -> dict[str, int | str]:
-    """What is set at both ends, beside the sysctls."""
+    """Settings of both ends beside the sysctls."""
     out: dict[str, int | str] = {
         f"net.mssfrac.{key}": value for key, value in arm.module.items()}
     return out | {f"{group} {key}": value
@@ -77,8 +89,9 @@ def _both(arm: Arm) -> dict[str, int | str]:
 
 def manifest(plan: Plan, file: Path, source: str,
              kernel: str = "", built: str = "") -> dict[str, Any]:
-    """All that is needed to run it again, and to know what it was.  @kernel,
-    @module: of the guests, if it runs in some."""
+    """All that is needed to repeat the experiment and to identify it.
+    @kernel, @built: kernels of the guests and the builds of their modules, if
+    it runs in guests."""
     schedule = [
         {"phase": phase, "pair": pair,
          "order": [_block(plan, phase, side) for side in chance.order],
@@ -104,7 +117,7 @@ def manifest(plan: Plan, file: Path, source: str,
 
 
 def _terminate(*_: object) -> None:
-    """As Ctrl-C: leave through the with-blocks, which clean up."""
+    """Like Ctrl-C: leave through the with-blocks, which clean up."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -116,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     only_aa = args.only_aa
     if only_aa and not plan.aa_pairs:
         raise UsageError(f"{args.file}: aa_pairs = 0: there is no A/A "
-                         "to run")
+                         "run")
     directory = args.output or DEFAULT / args.file.stem
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
@@ -127,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         place = guests.Guests(plan, args.file, source)
         place.find()
         about = place.kernel(), place.module_version()
-    # Only what makes namespaces, whose names are fixed, has to be alone.
+    # The names of namespaces are fixed, so one mssab at a time makes some.
     with (host.alone() if plan.arms[0].cell and not in_guests
           else nullcontext()), journal.opened(
             directory, manifest(plan, args.file, source, *about),

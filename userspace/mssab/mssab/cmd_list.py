@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mssab list: the results below a folder, a line each."""
+"""mssab list: one line for each results directory below a folder."""
 from __future__ import annotations
 
 import argparse
@@ -11,8 +11,8 @@ from .errors import MssabError, UsageError
 
 def run(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
-        raise UsageError(f"{args.directory}: no such folder; name the one "
-                         "that results were written to")
+        raise UsageError(f"{args.directory}: no such folder; name one "
+                         "that holds results")
     found = sorted(path.parent for path in
                    args.directory.glob(f"**/{journal.MANIFEST}"))
     print(f"{'results':<30} {'verdict':<13} effect of the first metric")
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
         name = str(directory.relative_to(args.directory))
         print(f"{name:<30} {_line(directory)}")
     if not found:
-        print("none yet; mssab run makes them")
+        print("none yet; mssab run makes some")
     return 0
 
 
@@ -31,7 +31,7 @@ def _line(directory: Path) -> str:
             _, result = report.read(directory)
         except UsageError:
             blocks = len(journal.read_samples(directory))
-            return f"{'unfinished':<13} {blocks} blocks; --resume goes on"
+            return f"{'unfinished':<13} {blocks} blocks; --resume continues"
     except MssabError as error:
         return f"{'damaged':<13} {error}"
     name = result["primary"][0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mssab report: the result of a directory again, as text and as a page."""
+"""mssab report: print the result in a directory again, and make its page."""
 from __future__ import annotations
 
 import argparse

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Arms drawn per connection by the module: who is treated, and the effect
+"""Arms that the module draws per connection: the arm of each, and the effect
 within a block.
 
-Pure.  A block is some connections at once, a share of them treated.
-interference.py looks at all blocks.
+Pure.  A block is several connections at once, a share of them with the
+treatment.  interference.py examines all blocks together.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADDRESSES = "10.9.0.1", "10.9.0.2"
 
 
 def arm_of(connection: Record, seed: int, share: int) -> str:
-    """treated or stock, from the endpoints."""
+    """treated (treatment) or stock (control), from the endpoints."""
     ends = (arm.endpoint(f"{ADDRESSES[0]}:{connection['sender_port']}"),
             arm.endpoint(f"{ADDRESSES[1]}:{connection['port']}"))
     return arm.arm(*ends, seed, share)
@@ -35,13 +35,13 @@ def void(raw: Record) -> str:
 
 
 def values(raw: Record) -> dict[str, float]:
-    """Of one block: means of the logarithms of goodput per arm."""
+    """Values of one block: the mean logarithm of goodput per arm."""
     logs: dict[str, list[float]] = {"stock": [], "treated": []}
     for connection in raw["connections"]:
         logs[connection["arm"]].append(
             math.log(8 * max(connection["bytes_per_s"], LEAST)))
     means = {name: statistics.fmean(some) for name, some in logs.items()}
-    # goodput: what a connection of the block got, for the plot over time.
+    # goodput: of the average connection, for the plot over time.
     return {"goodput": math.exp(statistics.fmean(
         logs["stock"] + logs["treated"])),
         "stock": means["stock"], "treated": means["treated"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Errors that reach the user as one sentence, with their exit status."""
+"""Errors that mssab reports in one sentence, with their exit status.  Pure."""
 
 
 class MssabError(Exception):
@@ -9,7 +9,7 @@ class MssabError(Exception):
 
 
 class UsageError(MssabError):
-    """The command line or the experiment file is wrong; exit status 2."""
+    """The command line or a file is wrong; exit status 2."""
 
     status = 2
 

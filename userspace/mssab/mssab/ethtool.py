@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What ethtool shows and sets of a device, in groups: coalescing, rings,
-channels, features.
+"""Settings of a device that ethtool shows and sets, in groups: coalescing,
+rings, channels, features.
 
-ethtool's own words name the settings; of Debian 12 it tells most of them as
-text only, which is taken apart by pure functions.
+Settings have ethtool's names.  The ethtool of Debian 12 prints most of them as
+text only; functions without side effects parse it.
 """
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from typing import Any
 from .errors import MssabError
 from .netns import command
 
-#: Of one device: group, name, value (a number in digits, on or off).
+#: Settings of one device: group, name, value (digits, on or off).
 Settings = dict[str, dict[str, str]]
-
-
 #: ethtool's options that show a group and change it.
 GROUPS = {"coalesce": ("-c", "-C"), "ring": ("-g", "-G"),
           "channels": ("-l", "-L"), "features": ("-k", "-K")}
@@ -27,8 +25,9 @@ _ADAPTIVE = re.compile(r"Adaptive RX: (on|off)  TX: (on|off)")
 
 
 def parse(text: str) -> dict[str, str]:
-    """Name and value of what one --show command says and what can be changed:
-    of rings and channels the current ones, which come after the maxima."""
+    """Names and values from one --show command, of settings that can change.
+    For rings and channels these are the current values, which come after the
+    maxima."""
     found: dict[str, str] = {}
     above = ""
     for line in text.splitlines():
@@ -39,7 +38,7 @@ def parse(text: str) -> dict[str, str]:
         indent, name, value, fixed = matched.groups()
         name = name.lower().replace(" ", "-")
         if indent:
-            # What stands above sums up several, and would set them all.
+            # The line above stands for several, and would set them all.
             found.pop(above, None)
         else:
             above = name
@@ -49,7 +48,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def read(device: str, *where: str) -> Settings:
-    """All that the device tells; groups that its driver lacks are left out.
+    """All settings of the device, without groups that its driver lacks.
     @where: words before the command, to run it in a namespace."""
     found = {}
     for name, (show, _) in GROUPS.items():
@@ -61,15 +60,15 @@ def read(device: str, *where: str) -> Settings:
 
 
 def write(device: str, wanted: Settings, *where: str) -> None:
-    """Set what is not so yet, and read it back: MssabError if the device cannot
-    do it, or did something else without a word."""
+    """Set what differs and read it back.  MssabError if the device cannot do
+    it, or silently did something else."""
     for name, values in wanted.items():
         show, change = GROUPS[name]
         have = parse(command(*where, "ethtool", show, device))
         if unknown := [key for key in values if key not in have]:
             raise MssabError(f"{device}: its driver has no {name} "
-                             f"{unknown[0]}, or not to change; ethtool "
-                             f"{show} {device} shows what it has")
+                             f"{unknown[0]}, or cannot change it; see ethtool "
+                             f"{show} {device}")
         words = [word for pair in values.items() if have[pair[0]] != pair[1]
                  for word in pair]
         if not words:
@@ -78,19 +77,19 @@ def write(device: str, wanted: Settings, *where: str) -> None:
         have = parse(command(*where, "ethtool", show, device))
         for key, value in values.items():
             if have.get(key) != value:
-                raise MssabError(f"{device}: {name} {key} = {value} was taken "
-                                 f"and is {have.get(key)}; use that")
+                raise MssabError(f"{device}: {name} {key} = {value} was "
+                                 f"accepted but is {have.get(key)}; use that")
 
 
 def changed(was: Settings, now: Settings) -> Settings:
-    """What has to be set to have it as it was."""
+    """What to set to restore the former settings."""
     return {name: some for name, values in was.items()
             if (some := {key: value for key, value in values.items()
                          if now.get(name, {}).get(key, value) != value})}
 
 
 def check(table: Any) -> str:
-    """What is wrong with a group in an experiment file; ""."""
+    """What is wrong with a group in an experiment file, or ""."""
     if not isinstance(table, dict):
         return "must be a table: { rx-usecs = 100 }"
     for name, value in table.items():
@@ -98,8 +97,8 @@ def check(table: Any) -> str:
             return f"{name!r} is not a name as ethtool spells them: rx-usecs"
         if type(value) is not bool and not (type(value) is int
                                             and 0 <= value < 2**31):
-            return f"{name} = {value!r} is neither true, false, nor a number " \
-                   "of 0 and more"
+            return f"{name} = {value!r} is not true, false or a number from " \
+                   "0 on"
     return ""
 
 

@@ -287,7 +287,7 @@ def _kernels(reader: _Reader, data: dict[str, Any],
     places = [("kernel",)] + [("arms", arm.name, "kernel") for arm in arms]
     given = [data.get("kernel", ""),
              *(arm.settings.get("kernel", "") for arm in arms)]
-    for where, kernel in zip(places, given):
+    for where, kernel in zip(places, given, strict=True):
         if type(kernel) is float:
             reader.wrong(where, f"kernel = {kernel} is a number; write it in "
                          "quotes, because 6.10 is not 6.1")
@@ -308,13 +308,13 @@ def _kernels(reader: _Reader, data: dict[str, Any],
     if data["design"].get("assign", BLOCK) != BLOCK:
         reader.wrong(("design", "assign"), "arms per connection share a "
                      "kernel: leave out run")
-    for arm, own in zip(arms, given[1:]):
+    for arm, own in zip(arms, given[1:], strict=True):
         if not (own or given[0]):
             reader.wrong(("arms", arm.name), f"arm {arm.name} has no kernel: "
                          f'run = "{run}" boots one; give kernel = "6.1" here, '
                          "or at the top for both")
     return run, [replace(arm, kernel=own or given[0])
-                 for arm, own in zip(arms, given[1:])]
+                 for arm, own in zip(arms, given[1:], strict=True)]
 
 
 def _program(reader: _Reader, table: Any) -> list[str]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Blocks in guests: each boots the kernel of its arm with scripts/guest,
-measures there (mssab block), and is gone.
+"""Measures blocks in guests: scripts/guest boots the kernel of the block's arm,
+and mssab block measures in it.
 
-A guest that dies, hangs or whose kernel complains is no figure: the block is
-void, with the reason, and counted for its arm as any other.
+A guest that dies, hangs or whose kernel complains yields no measurement: the
+block is void, with the reason, and is counted for its arm like any other.
 """
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from . import children
-from .experiment import Arm, Plan
 from .errors import MssabError, NotSupported
+from .experiment import Arm, Plan
 
 TREE = Path(__file__).resolve().parents[3]
-#: Of wall time, for one boot and one block on a busy host.
+#: Wall time for one boot and one block on a busy host.
 LIMIT_S = 1800
-#: scripts/guest: time limit; no end marker.
+#: Exit statuses of scripts/guest: time limit; no end marker.
 DEAD = (124, 125)
 
 
 @dataclass
 class Guests:
-    """A place to measure in, as block.Runner is."""
+    """Measures blocks, as block.Runner does."""
 
     plan: Plan
     file: Path
@@ -43,13 +43,13 @@ class Guests:
         return self.tree / "scripts/guest"
 
     def find(self) -> None:
-        """All that the blocks will need, or one sentence."""
+        """Find all that the blocks need; NotSupported says what is missing."""
         if os.environ.get("MSSFRAC_GUEST"):
-            raise NotSupported(f'run = "{self.plan.run}" boots guests, and '
+            raise NotSupported(f'run = "{self.plan.run}" boots guests, but '
                                "this is one; start mssab on the host")
         if not self.script.exists():
-            raise NotSupported("guests are booted by scripts/guest of the "
-                               "source tree; start build/bin/mssab there")
+            raise NotSupported("scripts/guest of the source tree boots "
+                               "guests; start build/bin/mssab there")
         for arm in self.plan.arms:
             asked = subprocess.run(
                 [self.script, "--kernel", arm.kernel, "--release"],
@@ -68,11 +68,11 @@ class Guests:
             / "mssfrac.ko"
 
     def kernel(self) -> str:
-        """For the manifest."""
+        """The kernels of the arms, for the manifest."""
         return " v ".join(self.releases[arm.name] for arm in self.plan.arms)
 
     def module_version(self) -> str:
-        """What tells one build of the module from another."""
+        """A string that differs between builds of the module."""
         if not self.plan.module_keys:
             return ""
         return " v ".join(subprocess.run(
@@ -87,7 +87,7 @@ class Guests:
         pass
 
     def _try_arms(self) -> None:
-        """Every setting of every arm once."""
+        """Set up every arm once."""
         for arm in self.plan.arms:
             raw = self._boot(arm, 0, measured=False)
             if "dead_guest" in raw:
@@ -96,22 +96,22 @@ class Guests:
         self.tried = True
 
     def measure(self, arm: Arm, seed: int, _share: int) -> dict[str, Any]:
-        """One block.  The first finds out what cannot be set up: where all is
-        measured already, nothing boots."""
+        """One block.  The first call sets up every arm first.  So nothing boots
+        if all blocks are already measured."""
         if not self.tried:
             self._try_arms()
         return self._boot(arm, seed, measured=True)
 
     def command(self, arm: Arm, seed: int, folder: Path,
                 measured: bool) -> list[str]:
-        """scripts/guest for one block: what it says goes to the folder."""
+        """scripts/guest for one block; its output goes to the folder."""
         block = [str(self.tree / "userspace/mssab/mssab.sh"), "block",
                  str(folder / self.file.name), arm.name, "--seed", str(seed),
                  *(["-o", str(folder / "raw")] if measured else [])]
         if self.plan.module_keys:
             block = ["sh", "-c", 'insmod "$1" && shift && exec "$@"', "-",
                      str(self.module(arm)), *block]
-        # The nuisance seed draws the guest's random numbers too.
+        # The nuisance seed also seeds the guest's random numbers.
         return [str(self.script), "--kernel", arm.kernel, "--mode",
                 self.plan.run, "--timeout", str(LIMIT_S), "--seed",
                 str(max(seed, 1)), "--rwdir", str(folder), "--", *block]
@@ -129,14 +129,14 @@ class Guests:
                 try:
                     out, err = guest.communicate()
                 finally:
-                    # It takes its emulator with it.
+                    # scripts/guest then ends its emulator.
                     guest.terminate()
-            lines = (out + err).strip().splitlines() or ["it said nothing"]
+            lines = (out + err).strip().splitlines() or ["no output"]
             raw = folder / "raw"
             if guest.returncode == 0 and (raw.exists() or not measured):
                 return dict(json.loads(raw.read_text("utf-8"))) \
                     if measured else {}
-            # Measured, and then its kernel complained; or it never got there.
+            # Its kernel complained after the measurement, or it died before.
             if raw.exists() or guest.returncode in DEAD:
                 return {"dead_guest": lines[-1]}
         why = next((line for line in reversed(lines)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Arms per connection, over all blocks: whether the split is the one asked for,
-and whether treated connections lived off the others.
+"""Arms per connection, over all blocks: is the split the requested one, and do
+treatment connections gain at the expense of the others?
 
-Pure.  With a share of 10 % and one of 90 % an effect of the treatment itself is
-the same; one that is taken from the neighbours is not, nor are the neighbours.
+Pure.  An effect of the treatment itself is the same at a share of 10 % and at
+one of 90 %, and so is the goodput of control connections.  An effect at the
+expense of others changes both.
 """
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .connections import Record
 
 
 def sample_ratio(blocks: list[Record]) -> list[dict[str, Any]]:
-    """At each share: how many connections were treated, and how likely that
-    is."""
+    """At each share: how many connections had the treatment, and the p-value
+    of that split."""
     out = []
     for share in sorted({b["share"] for b in blocks}):
         some = [b["values"] for b in blocks if b["share"] == share]
@@ -29,8 +30,9 @@ def sample_ratio(blocks: list[Record]) -> list[dict[str, Any]]:
 
 def across_shares(counted: list[tuple[Record, ...]], rule: verdict.Rule,
                   effect: float) -> dict[str, Any]:
-    """From the smallest share to the largest: how far the effect moves, and
-    how far the untreated do.  @effect: what is to be headlined."""
+    """From the smallest share to the largest: the change of the effect, and of
+    the goodput of control connections.  @effect: the one to be reported, 0 if
+    none."""
     moves = {
         "effect": [p[-1]["values"]["effect"] - p[0]["values"]["effect"]
                    for p in counted],
@@ -45,12 +47,14 @@ def across_shares(counted: list[tuple[Record, ...]], rule: verdict.Rule,
                       ("high", found.high))} | {"verdict": found.verdict}
         if found.verdict in (verdict.IMPROVED, verdict.REGRESSED):
             out["refused"] = out["refused"] or (
-                f"the {'effect moves' if name == 'effect' else 'untreated move'}"
-                f" by {100 * math.expm1(found.point):+.1f} % as more "
-                "connections are treated: they live off one another")
+                ("the effect changes" if name == "effect" else
+                 "the goodput of control connections changes")
+                + f" by {100 * math.expm1(found.point):+.1f} % as more "
+                "connections have the treatment: they gain at each other's "
+                "expense")
         reach = max(abs(found.low), abs(found.high))
         if name == "stock" and effect and reach >= abs(effect):
             out["refused"] = out["refused"] or (
-                "how far the untreated move with the share is known so badly "
-                "that it could be the whole effect")
+                "the change in the goodput of control connections with the "
+                "share is known so poorly that it could be the whole effect")
     return out

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The results directory: what was planned, and every block as it was measured.
 
-samples.jsonl only grows, a line a block, on disk before the next block starts:
-whenever this is killed, what is there is whole, but for a last line, which is
-cut off when it goes on.  manifest.json is written once, before the first.
+samples.jsonl only grows: one line per block, on disk before the next block
+starts.  If mssab is killed, at most the last line is incomplete; --resume cuts
+it off.  manifest.json is written once, before the first block.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _sync(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Whole or not at all, and on disk."""
+    """Write all or nothing, and wait until it is on disk."""
     new = path.with_name(path.name + ".new")
     with open(new, "w", encoding="utf-8") as file:
         file.write(text)
@@ -53,14 +53,14 @@ def read_manifest(directory: Path) -> Record:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UsageError(f"{directory}: not the results of an experiment")
     if manifest.get("version") != 1:
-        raise UsageError(f"{directory}: written by another mssab, in version "
-                         f"{manifest.get('version')} of its format; this one "
-                         "reads version 1")
+        raise UsageError(f"{directory}: its format has version "
+                         f"{manifest.get('version')}; this mssab reads "
+                         "version 1")
     return manifest
 
 
 def read_samples(directory: Path) -> list[Record]:
-    """All whole lines."""
+    """All complete lines."""
     try:
         data = (directory / SAMPLES).read_bytes()
     except FileNotFoundError:
@@ -79,26 +79,26 @@ def read_samples(directory: Path) -> list[Record]:
 
 
 class Journal:
-    """The samples of one directory, open to go on."""
+    """The samples of one directory, open to append."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.records = read_samples(directory)
         path = directory / SAMPLES
         fresh = not path.exists()
-        self._file = open(path, "ab")
-        # Half a line is of a block that did not end: it is measured again.
+        self._file = open(path, "ab")  # noqa: SIM115 (close() closes it)
+        # An incomplete line belongs to a block that is measured again.
         whole = path.read_bytes().rfind(b"\n") + 1
         self._file.truncate(whole)
         self._file.seek(0, os.SEEK_END)
         os.fsync(self._file.fileno())
         if fresh:
             _sync(directory)
-        #: How often it has been started, this time included.
+        #: How often mssab has been started here, this time included.
         self.session = 1 + max((r["session"] for r in self.records), default=0)
 
     def add(self, record: Record) -> None:
-        """On disk before this returns."""
+        """Append a record; it is on disk when this returns."""
         record = {"session": self.session} | record
         line = json.dumps(record, allow_nan=False) + "\n"
         self._file.write(line.encode())
@@ -113,27 +113,28 @@ class Journal:
 @contextmanager
 def opened(directory: Path, manifest: Record, resume: bool) \
         -> Iterator[Journal]:
-    """A new directory with this manifest, or one that is of the same
-    experiment; never two at a time."""
+    """A new directory with this manifest, or one of the same experiment to
+    resume; locked against a second mssab."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise MssabError(f"{directory}: another mssab is at work "
+            raise MssabError(f"{directory}: another mssab is writing "
                              "there") from error
         if (directory / MANIFEST).exists():
             if not resume:
-                raise UsageError(f"{directory} holds results; --resume goes "
-                                 "on with them, -o DIR starts elsewhere")
+                raise UsageError(f"{directory} holds results; --resume "
+                                 "continues them, -o DIR starts elsewhere")
             old = read_manifest(directory)
             for key, what in (("plan", "experiment file"),
                               ("kernel", "kernel"), ("module", "module"),
                               ("mssab", "version of mssab")):
                 if old.get(key) != manifest.get(key):
                     raise UsageError(
-                        f"{directory}: begun with another {what}; figures of "
-                        "two do not mix: start elsewhere with -o DIR")
+                        f"{directory}: begun with another {what}; results "
+                        "of two cannot be combined: start elsewhere with "
+                        "-o DIR")
         else:
             write_whole(directory / MANIFEST,
                         json.dumps(manifest, indent=1) + "\n")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The loads: one transfer from one end to the other, measured at the receiver;
-those with a server of their own are in servers.py.  Every load returns at least
+"""The loads: one transfer from one end to the other, measured at the receiver.
+
+Loads with a server program are in servers.py.  Every load returns at least
 bytes_per_s, rcv_ssthresh and window_clamp (0: not known).
 """
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
 def _tcpload(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
     port, = servers.free_ports(ends.receiver, 1, PORT + cell.seed)
     argv = _command(cell, ends, port)
-    # A start phase of the seed's own, against timers that beat with it.
+    # The seed decides the start phase, so that no timer keeps in step with it.
     if aligned:
         argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
     else:
@@ -71,19 +72,20 @@ def _tcpload(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
 
 
 def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
-    """So many transfers at once, to ports one after the other."""
+    """So many transfers at once, to consecutive ports."""
     argvs = [_command(cell, ends, PORT + number) for number in range(count)]
     with ExitStack() as stack:
-        # In files: a pipe that fills would stop its writer.
+        # Output goes to files, because a full pipe would stop its writer.
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
                  stack.enter_context(tempfile.TemporaryFile("w+")))
                 for _ in argvs]
         running = [subprocess.Popen(argv, stdout=out, stderr=err)
-                   for argv, (out, err) in zip(argvs, outs)]
+                   for argv, (out, err) in zip(argvs, outs, strict=True)]
         end = time.monotonic() + LIMIT_S
         said = []
         try:
-            for number, (process, (out, err)) in enumerate(zip(running, outs)):
+            for number, (process, (out, err)) in enumerate(
+                    zip(running, outs, strict=True)):
                 status = process.wait(max(0, end - time.monotonic()))
                 out.seek(0)
                 err.seek(0)
@@ -102,19 +104,19 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
 
 
 def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
-    """Run the cell's load between two ends.  @aligned: to the kernel's clock,
-    where the load can do it."""
+    """Run the cell's load between two ends.  @aligned: start in step with the
+    kernel's clock, where the load can."""
     if cell.load == "tcpload":
         return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
-    """A command that prints one JSON object: its own load, its own figures."""
+    """Run a command that is a load of the user's and prints one JSON object."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True,
                               check=False, timeout=LIMIT_S,
@@ -129,10 +131,10 @@ def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
     try:
         said = json.loads(done.stdout, parse_constant=_no_number)
     except ValueError as error:
-        raise MssabError(f"{argv[0]}: its output is no JSON object: "
+        raise MssabError(f"{argv[0]}: its output is not a JSON object: "
                          f"{error}") from error
     if not isinstance(said, dict) or not all(
             type(value) in (int, float, str) for value in said.values()):
-        raise MssabError(f"{argv[0]}: its output is no JSON object of numbers "
+        raise MssabError(f"{argv[0]}: its output is not a JSON object of numbers "
                          "and strings")
     return said

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a block is judged by: names, units, which way is better, and how each
-follows from what a load reported.
+"""Metrics: names, units, which direction is better, and how each is computed
+from what a load reported.
 
-Pure.  A metric with a logarithmic scale is compared by ratio, one that may be
+Pure.  A metric on a logarithmic scale is compared by ratio, one that may be
 zero (retransmits) by difference in its own unit.
 """
 from __future__ import annotations
@@ -17,8 +17,8 @@ Raw = dict[str, Any]
 
 @dataclass(frozen=True)
 class Metric:
-    """margin: what counts as an effect, % (log) or in the unit (linear); 0:
-    the experiment's."""
+    """margin: the smallest effect of interest, % (log) or in the unit (linear);
+    0: the experiment's."""
 
     name: str
     unit: str
@@ -31,18 +31,18 @@ class Metric:
         return 1 if self.better == "higher" else -1
 
     def log_margin(self) -> float:
-        """On the scale of the differences."""
+        """The margin on the scale of the differences."""
         return math.log1p(self.margin / 100) if self.scale == "log" \
             else self.margin
 
-    def difference(self, stock: float, treated: float) -> float:
-        """Positive where treated is better."""
+    def difference(self, control: float, treatment: float) -> float:
+        """Positive where the treatment is better."""
         if self.scale == "log":
-            return self.sign * math.log(treated / stock)
-        return self.sign * (treated - stock)
+            return self.sign * math.log(treatment / control)
+        return self.sign * (treatment - control)
 
     def shown(self, difference: float) -> float:
-        """A difference as it is told: % of stock, or in the unit."""
+        """A difference as reported: % of the control, or in the unit."""
         if self.scale == "log":
             return math.expm1(self.sign * difference) * 100 \
                 if abs(difference) < 700 else math.copysign(
@@ -50,15 +50,15 @@ class Metric:
         return self.sign * difference
 
 
-def rounded(metric: Metric, figure: float, percent: float) -> float:
-    """To steps of so many %, where the scale is one of ratios; 0: as it is."""
+def rounded(metric: Metric, number: float, percent: float) -> float:
+    """To steps of so many % on a log scale; 0: unchanged."""
     if not percent or metric.scale != "log":
-        return figure
+        return number
     step = math.log1p(percent / 100)
-    return math.exp(round(math.log(figure) / step) * step)
+    return math.exp(round(math.log(number) / step) * step)
 
 
-#: A block in which nothing arrived has delivered less than this: bytes/s.
+#: Bytes/s that a block in which nothing arrived counts as.
 LEAST = 1.0
 
 KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
@@ -105,14 +105,14 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
                    lambda raw: raw["profile"]["ns_per_byte"]),
 }
 
-#: Of pathprof: a block is recorded if one of them is asked for.
+#: Metrics of pathprof: it records a block if the experiment has one of them.
 PROFILED = ("rx_cost", "tx_cost", "stack_cost")
-#: What every load of the two ends' namespaces comes to, counted by the kernel.
+#: Metrics of every load: the kernel counts them in the ends' namespaces.
 _HOST = ("rx_softirqs", "interrupts", *PROFILED)
 _BYTES = ("goodput", "cpu", "softirqs")
 _TCP = (*_BYTES, "utilisation", "retransmits", *_HOST)
 _UDP = (*_BYTES, "lost", *_HOST)
-#: What each load tells; others would make every block void.
+#: What each load reports; other metrics would make every block void.
 REPORTED = {
     "iperf3": _TCP,
     "iperf3-udp": (*_UDP, "jitter"),
@@ -122,12 +122,12 @@ REPORTED = {
     "tcpload": (*_TCP, "segments", "rtt", "requests", "latency_p50",
                 "latency_p99"),
 }
-#: What tcpload reports of requests only.
+#: What tcpload reports for requests only.
 OF_REQUESTS = ("requests", "latency_p50", "latency_p99")
 
 
 def value(name: str, raw: Raw) -> float:
-    """Of one block; KeyError if the load does not tell it."""
+    """The metric in one block; KeyError if the load does not report it."""
     if name in KNOWN:
         return float(KNOWN[name][1](raw))
     return float(raw[name])

@@ -41,6 +41,8 @@ def on_devices(cell: Cell, ends: list[tuple[str, str]]) -> None:
                 cell.qdisc)
     rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
     words = (_impairments(cell) + rate, rate)
-    for (namespace, device), share, more in zip(ends, shares, words):
+    # The receiver may have no device here.
+    for (namespace, device), share, more in zip(ends, shares, words,
+                                                strict=False):
         if (share and cell.rtt_ms) or more:
             _add(namespace, device, cell, cell.rtt_ms * share, *more)

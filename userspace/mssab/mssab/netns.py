@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is done to a network namespace: commands, settings, counters."""
+"""Network namespaces: commands, sysctls and counters in them."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def command(*argv: str) -> str:
-    """Its output; MssabError says what it said if it fails."""
+    """Output of a command; MssabError with its message if it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
@@ -26,7 +26,7 @@ def command(*argv: str) -> str:
 
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """Be in a namespace for the block: no process to start for each look."""
+    """Enter a namespace for the with-block, without starting a process."""
     with open("/proc/self/ns/net", "rb") as home, \
             open(f"/run/netns/{namespace}", "rb") as there:
         _setns(there.fileno())
@@ -43,7 +43,7 @@ def _setns(fd: int) -> None:
 
 
 def write_sysctls(end: str, settings: dict[str, object]) -> None:
-    """Write sysctls of one end."""
+    """Write sysctls in the namespace of one end."""
     with inside(end):
         for key, value in settings.items():
             path = Path("/proc/sys", key.replace(".", "/"))
@@ -54,7 +54,8 @@ def write_sysctls(end: str, settings: dict[str, object]) -> None:
                                  f"{error.strerror}") from error
 
 
-# Not /proc/net below: that is of the first thread, and cached.
+# /proc/net belongs to the first thread and is cached; /proc/thread-self/net is
+# the namespace entered.
 
 def counters(end: str) -> dict[str, int]:
     """/proc/net/mssfrac of one namespace."""
@@ -70,5 +71,6 @@ def snmp(end: str) -> dict[str, int]:
         lines = Path("/proc/thread-self/net/snmp").read_text(
             "ascii").splitlines()
     return {f"{names.split(':')[0]}.{name}": int(value)
-            for names, values in zip(lines[::2], lines[1::2])
-            for name, value in zip(names.split()[1:], values.split()[1:])}
+            for names, values in zip(lines[::2], lines[1::2], strict=True)
+            for name, value in zip(names.split()[1:], values.split()[1:],
+                                   strict=True)}

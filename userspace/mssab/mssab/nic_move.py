@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Named interfaces of the host, moved into mssab's namespaces for a transfer
-and back after it.
+"""Moves named interfaces of the host into mssab's namespaces for a transfer, and
+back after it.
 
-An interface that carries addresses is in use, and refused.  What a move can
-change (MTU, up or down, what ethtool sets) is written to RECORD before the first
-one, and put back from there: by the same mssab, or by the next one if this is
-killed.
+An interface with addresses is in use, and refused.  What a move can change (MTU,
+up or down, settings of ethtool) is written to RECORD before the first move and
+restored from there: by the same mssab, or by the next one if this is killed.
 """
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .errors import MssabError
 from .netns import command
 
 RECORD = Path("/run/mssab-interfaces.json")
-#: A link is to be up by then: what two ends take to agree on a speed.
+#: A link must be up by then; two ends need seconds to agree on a speed.
 CARRIER_S = 15
 
 
@@ -44,23 +43,23 @@ def _show(name: str, *where: str) -> dict[str, Any]:
 
 
 def check(cell: Cell) -> None:
-    """Are they there, and free to be moved?"""
+    """MssabError unless the interfaces exist and are free to be moved."""
     for name in names(cell):
         shown = _show(name)
         used = [f"{a['local']}/{a['prefixlen']}" for a in shown["addr_info"]
                 if a.get("scope") != "link"]
         if used:
             raise MssabError(
-                f"{name} carries {used[0]}: it would be cut off, for mssab "
-                "moves it into a namespace of its own; name one without "
-                f"addresses, or take them away: ip addr flush dev {name}")
+                f"{name} has address {used[0]}, and mssab would cut it off by "
+                "moving it into a namespace; name an interface without "
+                f"addresses, or remove them: ip addr flush dev {name}")
         if shown.get("master"):
             raise MssabError(f"{name} is part of {shown['master']}; name one "
                              "that is in no bridge or bond")
 
 
 def keep(cell: Cell) -> None:
-    """Write down how they are, before anything is moved."""
+    """Record the interfaces' state, before anything is moved."""
     record = {}
     for name in names(cell):
         shown = _show(name)
@@ -72,7 +71,7 @@ def keep(cell: Cell) -> None:
 
 
 def move(cell: Cell, ends: Ends) -> None:
-    """Into the namespaces of the ends, with addresses; not up yet."""
+    """Move the interfaces to the ends and add addresses; they stay down."""
     for end, name, address in _ours(cell, ends):
         command("ip", "link", "set", name, "netns", end)
         command("ip", "-n", end, "addr", "add", address, "dev", name)
@@ -81,7 +80,7 @@ def move(cell: Cell, ends: Ends) -> None:
 
 
 def bring_up(cell: Cell, ends: Ends) -> None:
-    """Up, and the link there."""
+    """Bring the interfaces up and wait for the link."""
     ours = _ours(cell, ends)
     for end, name, _ in ours:
         command("ip", "-n", end, "link", "set", name, "up")
@@ -93,7 +92,7 @@ def bring_up(cell: Cell, ends: Ends) -> None:
 
 
 def _ours(cell: Cell, ends: Ends) -> list[tuple[str, str, str]]:
-    """Namespace, interface and address of each end that is ours."""
+    """Namespace, interface and address of each end on this machine."""
     ours = [(ends.sender, cell.sender_interface,
              cell.sender_address or "10.9.0.1/24")]
     if ends.receiver:
@@ -102,36 +101,36 @@ def _ours(cell: Cell, ends: Ends) -> list[tuple[str, str, str]]:
 
 
 def _await_carrier(end: str, name: str) -> None:
-    # By looks, not by the clock: an emulated one may jump while the host is slow.
+    # Counts polls, not time: an emulated clock may jump while the host is slow.
     for _ in range(5 * CARRIER_S):
         if "LOWER_UP" in _show(name, "-n", end)["flags"]:
             return
-        time.sleep(0.2)  # polling interval: a look costs 20 ms in a guest
-    raise MssabError(f"{name} has no link after {CARRIER_S} s; is a cable in it, "
-                     "and the other end up?")
+        time.sleep(0.2)  # polling interval: one poll takes 20 ms in a guest
+    raise MssabError(f"{name} has no link after {CARRIER_S} s; is a cable "
+                     "connected, and the other end up?")
 
 
 def put_back(ends: Iterable[str]) -> None:
-    """Those that RECORD names, from whichever of the namespaces they are in,
-    as they were; then there is no RECORD."""
+    """Return the interfaces in RECORD, from any of the namespaces, to their
+    former state; then remove RECORD."""
     try:
         record = json.loads(RECORD.read_text("ascii"))
     except FileNotFoundError:
         return
     except ValueError as error:
-        raise MssabError(f"{RECORD}: damaged: {error}; see to the interfaces "
-                         "in mssab-tx and mssab-rx, then remove it") from error
+        raise MssabError(f"{RECORD}: damaged: {error}; move the interfaces "
+                         "in mssab-tx and mssab-rx back, then remove it") from error
     there = [end for end in ends if Path("/run/netns", end).exists()]
     for name, was in record.items():
         for end in there:
-            # Our own namespace need not be that of process 1.
+            # mssab's namespace need not be that of process 1.
             if _has(end, name):
                 command("ip", "-n", end, "addr", "flush", "dev", name)
                 command("ip", "-n", end, "link", "set", name, "netns",
                         str(os.getpid()))
         command("ip", "link", "set", name, "mtu", str(was["mtu"]),
                 "up" if was["up"] else "down")
-    # All are home before a driver may refuse something.
+    # First return all interfaces: a driver may refuse a setting.
     for name, was in record.items():
         ethtool.write(name, ethtool.changed(was["device"], ethtool.read(name)))
     RECORD.unlink()

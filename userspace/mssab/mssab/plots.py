@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plots of the report, as SVG to put into a page.  Pure: figures in, text
-out, the same text for the same figures."""
+"""The plots of the report, as SVG for an HTML page.  Pure: the same numbers
+give the same text."""
 from __future__ import annotations
 
 import io
@@ -12,10 +12,10 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-#: Of the verdicts; readable without colour, for each is also written out.
+#: Colours of the verdicts, each of which is also written out.
 COLOURS = {"improved": "#1a7f37", "regressed": "#c0362c",
            "equivalent": "#4a6fa5", "inconclusive": "#8a6d1a"}
-#: Of the two arms: apart for the colour-blind too (Okabe and Ito).
+#: Colours of the arms, distinct for colour-blind readers (Okabe and Ito).
 ARMS = ("#555555", "#0072b2")
 STYLE = {"svg.hashsalt": "mssab", "svg.fonttype": "none", "font.size": 9,
          "font.family": "sans-serif", "axes.spines.top": False,
@@ -43,7 +43,7 @@ def _prefix(values: list[float]) -> tuple[float, str]:
 
 
 def effects(result: dict[str, Any]) -> str:
-    """One row a metric: estimate, interval, and the margin as a band."""
+    """One row per metric: estimate, interval, and the margin as a band."""
     rows = [(name, m) for name, m in result["metrics"].items()
             if m["effect"] is not None]
     drawn = []
@@ -59,7 +59,7 @@ def effects(result: dict[str, Any]) -> str:
             figsize=(7.4, 0.75 * len(rows) + 0.75 * len(drawn)),
             gridspec_kw={"height_ratios": [len(s) + 0.6 for _, s in drawn],
                          "hspace": 0.9})
-        for ax, (title, some) in zip(axes[:, 0], drawn):
+        for ax, (title, some) in zip(axes[:, 0], drawn, strict=True):
             for y, (_, metric) in enumerate(reversed(some)):
                 _effect(ax, y, metric)
             ax.axvline(0, color="#333333", lw=1)
@@ -95,7 +95,7 @@ def _effect(ax: Any, y: float, metric: dict[str, Any]) -> None:
 
 def series(name: str, unit: str, blocks: list[dict[str, Any]],
            arms: list[str]) -> str:
-    """Every block in the order measured, void ones marked."""
+    """Every block in the order measured, void blocks marked."""
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7.4, 2.2))
         values = [b["values"][name] for b in blocks if not b["void"]]
@@ -125,18 +125,18 @@ def series(name: str, unit: str, blocks: list[dict[str, Any]],
 
 def distributions(name: str, unit: str, sides: list[list[float]],
                   arms: list[str]) -> str:
-    """Every block of each arm, its median, and lines that join pairs."""
+    """Every block of each arm, the arm's median, and a line per pair."""
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7.4, 1.7))
         factor, letter = _prefix(sides[0] + sides[1])
-        for pair in zip(*sides):
+        for pair in zip(*sides, strict=True):
             ax.plot([v / factor for v in pair], [1, 0], color="#cccccc",
                     lw=0.7, zorder=1)
         for side, values in enumerate(sides):
             ax.plot([v / factor for v in values], [1 - side] * len(values),
                     "os"[side], color=ARMS[side], ms=5, alpha=0.55, zorder=2)
-            middle = sorted(values)[len(values) // 2] / factor
-            ax.plot([middle] * 2, [1 - side - .22, 1 - side + .22],
+            median = sorted(values)[len(values) // 2] / factor
+            ax.plot([median] * 2, [1 - side - .22, 1 - side + .22],
                     color=ARMS[side], lw=2, zorder=3)
         ax.set_yticks([1, 0], arms)
         ax.set_ylim(-.5, 1.5)
@@ -145,7 +145,8 @@ def distributions(name: str, unit: str, sides: list[list[float]],
 
 
 def _room(ax: Any, values: list[float]) -> None:
-    """No axis that makes nothing look like much: at least 10 % of the level."""
+    """Make the axis span at least 10 % of the level, so that noise does not
+    look like an effect."""
     if not values:
         return
     low, high = min(values), max(values)
@@ -154,5 +155,5 @@ def _room(ax: Any, values: list[float]) -> None:
         return
     least = 0.1 * max(abs(low), abs(high), 1e-12)
     if high - low < least and math.isfinite(high):
-        middle = (low + high) / 2
-        ax.set_ylim(middle - least / 2, middle + least / 2)
+        centre = (low + high) / 2
+        ax.set_ylim(centre - least / 2, centre + least / 2)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pathprof around one transfer: what a packet costs on its way in and out.
+"""Runs pathprof around one transfer: the cost of a packet on its way in and out.
 
-Drives pathprof by its command line and reads its profile; with testbed.py and
-loads.py it touches the system.  figures() is pure.
+Drives pathprof by its command line and reads the profile.
 """
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ from typing import Any
 from . import children
 from .errors import MssabError, NotSupported
 
-#: To attach all hooks, and to let go of them, in an emulated guest; s.
+#: Seconds to attach all hooks, or to detach them, in an emulated guest.
 PATIENCE_S = 600
-#: Words of the account that are packets chosen and lost.
+#: Keys of the account that count packets chosen and then lost.
 LOST = ("no_slot", "map_full", "abandoned", "sock_clash")
 
 
-def figures(profile: dict[str, Any]) -> dict[str, float]:
-    """ns of work per packet with payload, each way, and of all packets,
-    acknowledgements too, per byte received.  A figure without packets is
-    left out."""
+def costs(profile: dict[str, Any]) -> dict[str, float]:
+    """ns of work per packet with payload, in each direction; and ns of work on
+    all packets, acknowledgements too, per byte received.  A cost without
+    packets is left out."""
     work = {"rx": 0, "tx": 0}
     packets = {"rx": 0, "tx": 0}
     everything = received = 0
@@ -40,7 +39,7 @@ def figures(profile: dict[str, Any]) -> dict[str, float]:
         if way not in work or not path["bytes"]:
             continue
         work[way] += path["work_ns"]
-        # GRO made one packet of several: the work of all, and one packet.
+        # GRO merged several into one packet: count all work, but one packet.
         if path["end"] == "merged":
             continue
         packets[way] += path["packets"]
@@ -62,7 +61,7 @@ def _tool() -> str:
 
 
 def _await(process: subprocess.Popen[str], ready: int, said: Path) -> None:
-    """Until the hooks are attached."""
+    """Wait until the hooks are attached."""
     seen, _, _ = select.select([ready], [], [], PATIENCE_S)
     if seen and os.read(ready, 1):
         return
@@ -101,22 +100,22 @@ def recording(sample: int, address: str, udp: bool) \
                                  + said.read_text("utf-8", "replace").strip())
         finally:
             os.close(ready)
-            # Not killed: what it attached stays until it let go of it.
+            # Not killed: its hooks stay attached until it detaches them.
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.wait(PATIENCE_S)
-        # Without pathprof's own cost, which the file itself still holds.
+        # The report subtracts pathprof's own cost; the file does not.
         told = subprocess.run([tool, "report", "--json", str(output)],
                               capture_output=True, text=True, check=False)
     if told.returncode:
         raise MssabError(f"pathprof report: {told.stderr.strip()}")
     profile = json.loads(told.stdout)
     account = profile["account"]
-    found["profile"] = figures(profile) | {"sampled": account["sampled"]}
+    found["profile"] = costs(profile) | {"sampled": account["sampled"]}
     found["lost_events"] = sum(account[word] for word in LOST)
 
 
 def check(sample: int, udp: bool) -> None:
-    """Attach once, so that what is missing is told before anything starts."""
+    """Attach once, to report what is missing before anything starts."""
     with recording(sample, "127.0.0.1", udp):
         pass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""report.html: one page that needs nothing else, made from a results directory
-whenever it is asked for."""
+"""report.html: one page that needs no other file, made from a results
+directory."""
 from __future__ import annotations
 
 import json
@@ -22,8 +22,8 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         result = json.loads((directory / journal.RESULT).read_text("utf-8"))
     except OSError as error:
         raise UsageError(f"{directory}: no {journal.RESULT} yet: the "
-                         "experiment has not ended; mssab run --resume goes "
-                         "on") from error
+                         "experiment has not ended; mssab run --resume "
+                         "continues it") from error
     except ValueError as error:
         raise MssabError(f"{directory / journal.RESULT}: {error}") from error
     return manifest, result
@@ -31,7 +31,7 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def page(manifest: dict[str, Any], result: dict[str, Any],
          records: list[dict[str, Any]]) -> str:
-    """The page, from what is in the directory."""
+    """The page of a result."""
     counted = analysis.pairs(records, analysis.AB) \
         or analysis.pairs(records, analysis.AA)
     metrics = result["metrics"] or result.get("aa", {}).get("metrics", {})
@@ -50,7 +50,7 @@ def page(manifest: dict[str, Any], result: dict[str, Any],
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
-    environment.filters |= {"figure": result_text.figure, "signed": result_text.signed}
+    environment.filters |= {"number": result_text.number, "signed": result_text.signed}
     return environment.get_template("report.html").render(
         manifest=manifest, result=result, metrics=metrics, drawn=drawn,
         effects=plots.effects(result | {"metrics": metrics}),

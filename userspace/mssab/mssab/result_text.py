@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A result in words and in a table of 80 columns.
+"""The result of an experiment as text of 80 columns: headline, advice, table.
 
-Pure: result in, text out.  The page of report.py uses the same words.
+Pure.  The page of report.py uses the same sentences.
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 Result = dict[str, Any]
 
 
-def figure(value: float | None, unit: str = "") -> str:
-    """Four digits, M and k for bit/s and for what is large."""
+def number(value: float | None, unit: str = "") -> str:
+    """Four digits; k, M and G for large numbers."""
     if value is None:
         return "-"
     size = abs(value)
@@ -23,7 +23,7 @@ def figure(value: float | None, unit: str = "") -> str:
 
 
 def signed(value: float | None, digits: int = 1) -> str:
-    """+1.2; more digits where they would all be 0."""
+    """As in +1.2; more digits where those would all be 0."""
     if value is None:
         return "?"
     value += 0.0  # no -0.0
@@ -39,7 +39,7 @@ def unit_of(metric: dict[str, Any]) -> str:
 def interval(metric: dict[str, Any]) -> str:
     if metric["low"] is None or metric["high"] is None:
         return "no claim"
-    for digits in (1, 2, 3):  # as many as tell the ends apart
+    for digits in (1, 2, 3):  # as many as the ends need to differ
         ends = [signed(metric[end], digits) for end in ("low", "high")]
         if ends[0] != ends[1]:
             return " .. ".join(ends)
@@ -47,53 +47,55 @@ def interval(metric: dict[str, Any]) -> str:
 
 
 def percent_of(level: float) -> str:
-    """The level of an interval: 95, 99.86."""
+    """The confidence level of an interval: 95, 99.86."""
     return f"{100 * (1 - level):.4g}"
 
 
 def headline(result: Result) -> str:
     """One sentence, the verdict first."""
-    word = ("A/A: " if result["only_aa"] else "") + result["verdict"].upper()
-    told = []
+    word = ("A/A: " if result["only_aa"] else "") \
+        + str(result["verdict"]).upper()
+    effects = []
     for name in result["primary"]:
         metric = result["metrics"].get(name)
         if metric and metric["effect"] is not None:
-            told.append(f"{name} {signed(metric['effect'])} {unit_of(metric)} "
-                        f"({percent_of(metric['level'])} % interval "
-                        f"{interval(metric)})")
-    return word + (": " + "; ".join(told) if told else "")
+            effects.append(
+                f"{name} {signed(metric['effect'])} {unit_of(metric)} "
+                f"({percent_of(metric['level'])} % interval "
+                f"{interval(metric)})")
+    return word + (": " + "; ".join(effects) if effects else "")
 
 
 def advice(result: Result) -> str:
-    """What to do with it."""
+    """What to do with the treatment."""
     if result["only_aa"] and not result["why"]:
-        return "The bench finds no difference where there is none." \
+        return "The testbed shows no difference where there is none." \
             if result["verdict"] == "equivalent" else \
-            "The bench is noisy; see the pairs needed."
+            "The testbed is noisy; see the pairs needed."
     if not result["finished"]:
-        return "Not finished: --resume goes on."
+        return "Not finished: --resume continues."
     harmed = [name for name in result["guardrails"]
               if result["metrics"].get(name, {}).get("verdict") == "regressed"]
     if harmed:
         return ("Do not keep it: a guardrail regressed ("
                 + ", ".join(harmed) + ").")
     if result["keep"]:
-        return "Keep it; confirm once more in another session."
+        return "Keep it; confirm it in another session."
     return {"improved": "", "regressed": "Do not keep it.",
-            "equivalent": "It makes no difference that matters: keep what is "
-            "there.",
-            "inconclusive": "Nothing is shown: keep what is there."}[
+            "equivalent": "It makes no difference that matters: keep the "
+            "control.",
+            "inconclusive": "Nothing is shown: keep the control."}[
                 result["verdict"]]
 
 
 def table(result: Result) -> list[str]:
-    """A line a metric."""
+    """One row per metric, its units below."""
     one, other = result["arms"]
     lines = [f"{'metric':<12} {one[:12]:>12} {other[:12]:>12} {'effect':>9} "
              f"{'interval':>18}  verdict"]
     for name, metric in result["metrics"].items():
         sides = list(metric["arms"].values())
-        means = [figure(side.get("mean")) for side in sides]
+        means = [number(side.get("mean")) for side in sides]
         lines.append(f"{name:<12} {means[0]:>12} {means[1]:>12} "
                      f"{signed(metric['effect']):>9} "
                      f"{interval(metric):>18}  {metric['verdict']}")
@@ -110,7 +112,7 @@ def void_line(result: Result) -> str:
             parts.append(f"{arm} {count} ({reason})")
     text = "Void blocks: " + (", ".join(parts) or "none")
     if result["void"]["interrupted_pairs"]:
-        text += f"; pairs begun again after an interruption: " \
+        text += "; pairs repeated after an interruption: " \
                 f"{result['void']['interrupted_pairs']}"
     return text + "."
 
@@ -118,32 +120,32 @@ def void_line(result: Result) -> str:
 def aa_line(result: Result) -> str:
     aa = result.get("aa")
     if not aa:
-        return "A/A: left out."
-    told = [f"{name} {interval(aa['metrics'][name])} "
-            f"{unit_of(aa['metrics'][name])}" for name in result["primary"]]
-    return f"A/A ({aa['pairs']} pairs): {aa['verdict']}; {', '.join(told)}"
+        return "A/A: omitted."
+    shown = [f"{name} {interval(aa['metrics'][name])} "
+             f"{unit_of(aa['metrics'][name])}" for name in result["primary"]]
+    return f"A/A ({aa['pairs']} pairs): {aa['verdict']}; {', '.join(shown)}"
 
 
-def neighbour_lines(result: Result) -> list[str]:
-    """Of arms per connection: the split, and who lived off whom."""
+def interference_lines(result: Result) -> list[str]:
+    """With arms per connection: the split, and interference."""
     lines = []
     for one in result.get("sample_ratio", ()):
         lines.append(f"Share {one['share']} %: {one['treated']} of "
-                     f"{one['total']} connections treated (p "
-                     f"{one['p']:.2g}).")
+                     f"{one['total']} connections with the treatment "
+                     f"(p {one['p']:.2g}).")
     moved = result.get("interference")
     if moved:
         for name, words in (("effect", "The effect"),
-                            ("stock", "Goodput of the untreated")):
+                            ("stock", "Goodput of control connections")):
             one = moved[name]
-            lines.append(f"{words} moves by {signed(one['shift'])} % "
+            lines.append(f"{words} changes by {signed(one['shift'])} % "
                          f"({interval(one)}) from the smallest share to the "
                          "largest.")
     return lines
 
 
 def summary(result: Result, kernel: str) -> str:
-    """All of it."""
+    """The whole text."""
     lines = [result["title"],
              f"kernel {kernel}, {' v '.join(result['arms'])}", "",
              headline(result)]
@@ -157,10 +159,10 @@ def summary(result: Result, kernel: str) -> str:
                  default=0)
     if result["verdict"] == "inconclusive" and needed:
         lines.append(f"Pairs needed for a verdict: about {needed}.")
-    lines += [aa_line(result), void_line(result), *neighbour_lines(result)]
+    lines += [aa_line(result), void_line(result), *interference_lines(result)]
     lines += [f"Note: {note}." for note in result["notes"]]
     if result["expect"] and result["finished"]:
         met = result["expect"] == result["verdict"]
         lines.append(f"Expected: {result['expect']}"
-                     + ("." if met else ", and it is not."))
+                     + ("." if met else f", but it is {result['verdict']}."))
     return "\n".join(line for line in lines if line is not None) + "\n"

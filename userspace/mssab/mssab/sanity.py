@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules by which a block does not count.  They look at how it was measured,
-never at which arm it was of; what they refuse stays in the samples, with the
-reason, and is counted per arm.
+"""Rules that make a block void.  They examine how it was measured, never its
+arm.  Void blocks stay in the samples with the reason, and are counted per arm.
 
-Pure.  A reason is "rule: what was seen".
+Pure.  A reason is "rule: observation".
 """
 from __future__ import annotations
 
@@ -16,13 +15,14 @@ from .metrics import value
 
 
 def ceiling(plan: Plan, arm: Arm) -> float:
-    """Bit/s that cannot be passed; 0: none known.  Of a link with a rate, its
-    share for payload; 2 % more, for a rate is kept on average only."""
+    """Bit/s that the path cannot exceed; 0: not known.  For a link with a rate
+    it is the payload's share, plus 2 % because the rate holds only on
+    average."""
     if plan.ceiling_mbit:
         return plan.ceiling_mbit * 1e6
     if arm.cell and arm.cell.rate_mbit:
         cell = arm.cell
-        # Of an interface whose MTU is not set we do not know it.
+        # The MTU of an interface that keeps its own is not known here.
         share = cell.payload / cell.mtu if cell.mtu else 1.0
         return cell.rate_mbit * 1e6 * share * 1.02
     return 0.0
@@ -32,33 +32,33 @@ def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
     """Why this block does not count; "" if it does."""
     if "dead_guest" in raw:
         return f"dead guest: {raw['dead_guest']}"
-    if plan.assign == CONNECTION:
-        if why := connections.void(raw):
-            return why
+    if plan.assign == CONNECTION and (why := connections.void(raw)):
+        return why
     for metric in plan.metrics if plan.assign == BLOCK else ():
         try:
             seen = value(metric.name, raw)
         except KeyError as error:
-            return f"no figure: the load does not tell {error.args[0]}"
+            return f"no figure: the load does not report {error.args[0]}"
         if not math.isfinite(seen):
             return f"no figure: {metric.name} is {seen}"
         if metric.scale == "log" and seen <= 0:
             return (f"no figure: {metric.name} is {seen:g}, which has no "
-                    "ratio; a linear scale takes it")
+                    "ratio; use a linear scale")
     bits = 8 * raw.get("bytes_per_s", 0)
     limit = ceiling(plan, arm)
     if limit and bits > limit:
-        return (f"above the ceiling: {bits / 1e6:.4g} Mbit/s, and the path "
-                f"carries {limit / 1e6:.4g}")
+        return (f"above the ceiling: {bits / 1e6:.4g} Mbit/s, but the "
+                f"path carries {limit / 1e6:.4g}")
     host = raw.get("host", {})
     if plan.stolen_percent and host.get("stolen_percent", 0) \
             > plan.stolen_percent:
-        return (f"stolen CPU: {host['stolen_percent']:.3g} % of the time went "
-                f"to other machines, {plan.stolen_percent:g} % may")
+        return (f"stolen CPU: {host['stolen_percent']:.3g} % of the time "
+                f"went to other machines; the limit is "
+                f"{plan.stolen_percent:g} %")
     if plan.generator_percent and host.get("generator_percent", 0) \
             > plan.generator_percent:
         return (f"saturated load: it used {host['generator_percent']:.3g} % of "
-                f"a CPU, {plan.generator_percent:g} % may")
+                f"a CPU; the limit is {plan.generator_percent:g} %")
     if raw.get("lost_events", 0):
         return f"dropped trace: {raw['lost_events']} events were lost"
     return ""

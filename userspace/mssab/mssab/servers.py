@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Loads of two programs, a server and a client: iperf3, nuttcp, NetPIPE.
+"""Loads with a server and a client program: iperf3, nuttcp, NetPIPE.
 
-The server is started on a free port before the client and gone when the
-transfer ends, however it ends; with a receiver elsewhere it is the user's.
-What the programs print is taken apart by pure functions.
+The server starts on a free port before the client and is gone when the transfer
+ends, however it ends.  With a receiver on another machine the user runs the
+server.  Functions without side effects parse what the programs print.
 """
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .errors import MssabError, NotSupported
 from .netns import inside
 
 PORT = 5201
-#: No transfer takes longer, on the clock of the kernel it runs on.
+#: Seconds that a transfer may take, on the clock of its kernel.
 LIMIT_S = 4000
-#: A server is to listen by then.
+#: Seconds until a server must listen.
 LISTEN_S = 60
-#: Between looks at a transfer under way.
-LOOK_S = 0.5
+#: Seconds between polls of a running transfer.
+POLL_S = 0.5
 MEGABYTE = 1 << 20
 Raw = dict[str, Any]
 
 
 def tool(name: str, package: str) -> str:
-    """Path of a program: of the environment variable called like it, or PATH."""
+    """Path of a program, from its environment variable (as IPERF3) or PATH."""
     path = os.environ.get(name.upper().replace("-", "_")) \
         or shutil.which(name)
     if not path:
@@ -57,7 +57,8 @@ def program_of(load: str) -> str:
 
 
 def free_ports(namespace: str, count: int, first: int) -> list[int]:
-    """The first ports from @first on that nothing listens on there."""
+    """The first ports from @first on where nothing listens in the
+    namespace."""
     found: list[int] = []
     with inside(namespace):
         for port in range(first, 65536):
@@ -75,7 +76,7 @@ def free_ports(namespace: str, count: int, first: int) -> list[int]:
 
 
 class Process:
-    """A program in a namespace, what it says, and the CPU time it took."""
+    """A program in a namespace, with its output and CPU time."""
 
     def __init__(self, namespace: str, argv: list[str], folder: str,
                  name: str, cpu: int = -1) -> None:
@@ -105,9 +106,9 @@ class Process:
 
     def wait(self, seconds: float,
              meanwhile: Callable[[], None] | None = None) -> None:
-        """Until it ends; MssabError if that is badly, or not in time.  Asleep
-        but for @meanwhile each LOOK_S: on one CPU whoever looks more often is
-        part of what is measured."""
+        """Wait until the program ends; MssabError if it fails or takes longer.
+        @meanwhile is called every POLL_S, not more often: on one CPU polling
+        would be part of what is measured."""
         end = time.monotonic() + seconds
         while not self.ended():
             left = end - time.monotonic()
@@ -116,12 +117,12 @@ class Process:
                                  f"{seconds:g} s; is the transfer stuck?")
             if meanwhile:
                 meanwhile()
-            self._sleep(min(left, LOOK_S) if meanwhile else left)
+            self._sleep(min(left, POLL_S) if meanwhile else left)
         if self._popen.returncode:
             raise self.failed()
 
     def _sleep(self, seconds: float) -> None:
-        """So long, or until it ends."""
+        """Sleep, or until the program ends."""
         fd = os.pidfd_open(self._popen.pid)
         try:
             select.select([fd], [], [], seconds)
@@ -144,7 +145,7 @@ class Process:
 def _listens(namespace: str, port: int) -> bool:
     with inside(namespace):
         for table in ("tcp", "tcp6"):
-            # 0A: listening.  Not /proc/net: that is of the first thread.
+            # 0A: listening.  /proc/net would be the first thread's.
             text = Path("/proc/thread-self/net", table).read_text("ascii")
             if re.search(rf":{port:04X} \S+ 0A ", text):
                 return True
@@ -174,7 +175,7 @@ def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
               client_argv: list[str], port: int, folder: str,
               meanwhile: Callable[[], None] | None = None) \
         -> tuple[Process, Process | None]:
-    """Server and client, both to their end; the server ends by itself."""
+    """Run server and client until both end; the server ends on its own."""
     def client() -> Process:
         process = Process(ends.sender, client_argv, folder, "client",
                           cell.sender_cpu)
@@ -193,8 +194,8 @@ def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
 
 def _usage(cell: Cell, client: Process, other: Process | None,
            wall_s: float) -> Raw:
-    """CPU time of the load, as tcpload reports it.  nuttcp's sender of UDP
-    spins between datagrams: that says nothing."""
+    """CPU time of the load, with tcpload's keys.  nuttcp's UDP sender spins
+    between datagrams, so its CPU time has no meaning."""
     out = {"wall_ns": wall_s * 1e9}
     if cell.load != "nuttcp-udp":
         out["cpu_sender_ns"] = client.cpu_ns
@@ -205,8 +206,8 @@ def _usage(cell: Cell, client: Process, other: Process | None,
 
 
 def _receiver_window(namespace: str, port: int) -> int:
-    """rcv_ssthresh of the connection that carries the data, bytes; 0 if none
-    does (the other one is iperf3's control connection)."""
+    """rcv_ssthresh of the connection that carries the data, bytes; 0 if there
+    is none.  (The other connection is iperf3's control connection.)"""
     text = subprocess.run(
         ["ip", "netns", "exec", namespace, "ss", "-Htin", f"sport = {port}"],
         capture_output=True, text=True, check=False).stdout
@@ -219,9 +220,9 @@ def _receiver_window(namespace: str, port: int) -> int:
 
 # --- iperf3 -----------------------------------------------------------------
 
-def iperf3_figures(cell: Cell, client: Raw, receiver: Raw | None) -> Raw:
-    """From the reports of both ends; of the client's alone with a server
-    elsewhere (None)."""
+def parse_iperf3(cell: Cell, client: Raw, receiver: Raw | None) -> Raw:
+    """The measurements in the reports of both ends; with a server on another
+    machine, in the client's alone (@receiver: None)."""
     for report in (client, receiver):
         if report is not None and ("error" in report or "end" not in report):
             raise MssabError(f"iperf3: {report.get('error', 'no report')}")
@@ -230,7 +231,7 @@ def iperf3_figures(cell: Cell, client: Raw, receiver: Raw | None) -> Raw:
            "received": sum(i["sum"]["bytes"] for i in client["intervals"])}
     if not cell.udp:
         return out
-    # The client's own sums count what was lost before the measurement.
+    # The client's sums include datagrams lost before the measurement.
     if receiver is not None:
         counted = [i["sum"] for i in receiver["intervals"]
                    if not i["sum"]["omitted"]]
@@ -252,7 +253,7 @@ def _iperf3(cell: Cell, ends: Ends, folder: str) -> Raw:
         port, = free_ports(ends.receiver, 1, port)
     window = 0
 
-    def look() -> None:
+    def poll() -> None:
         nonlocal window
         window = _receiver_window(ends.receiver, port) or window
     udp = ["-u", "-b", f"{round(cell.offered_mbit * 1e6)}"] if cell.udp else []
@@ -266,18 +267,18 @@ def _iperf3(cell: Cell, ends: Ends, folder: str) -> Raw:
          "-l", str(cell.datagram if cell.udp else cell.write),
          "-t", str(cell.measure_ms // 1000),
          "-O", str(cell.warmup_ms // 1000)], port, folder,
-        look if ends.receiver and not cell.udp else None)
+        poll if ends.receiver and not cell.udp else None)
     used = _usage(cell, client, other, time.monotonic() - start)
-    return iperf3_figures(cell, json.loads(client.said() or "{}"),
-                          json.loads(other.said() or "{}")
-                          if other else None) \
+    return parse_iperf3(cell, json.loads(client.said() or "{}"),
+                        json.loads(other.said() or "{}")
+                        if other else None) \
         | {"rcv_ssthresh": window, "window_clamp": 0} | used
 
 
 # --- nuttcp -----------------------------------------------------------------
 
 def _nuttcp_line(line: str) -> dict[str, float]:
-    """Figures of one line; its times have two digits, its rates four."""
+    """The numbers in one line.  Its times have two digits, its rates four."""
     words = {key: float(value) for key, value in
              re.findall(r"(\w+)=([0-9.]+)", line)}
     words["bytes"] = words["megabytes"] * MEGABYTE
@@ -287,8 +288,8 @@ def _nuttcp_line(line: str) -> dict[str, float]:
     return words
 
 
-def nuttcp_figures(cell: Cell, text: str) -> Raw:
-    """The whole less the first interval, which is the warm-up."""
+def parse_nuttcp(cell: Cell, text: str) -> Raw:
+    """The whole minus the first interval, which is the warm-up."""
     lines = [_nuttcp_line(line) for line in text.splitlines()
              if line.startswith("megabytes=")]
     if not lines:
@@ -326,19 +327,19 @@ def _nuttcp(cell: Cell, ends: Ends, folder: str) -> Raw:
          "-l", str(cell.datagram if cell.udp else cell.write), *udp,
          *(["-D"] if not cell.nagle else []), ends.address], ports[0], folder)
     used = _usage(cell, client, other, time.monotonic() - start)
-    return nuttcp_figures(cell, client.said()) | used
+    return parse_nuttcp(cell, client.said()) | used
 
 
 # --- NetPIPE ----------------------------------------------------------------
 
-def netpipe_figures(text: str) -> Raw:
-    """From the line of its output file: bytes, Mbit/s, and seconds of one
-    message, half of a round trip."""
+def parse_netpipe(text: str) -> Raw:
+    """The line of its output file: bytes, Mbit/s, and seconds for one message,
+    which is half of a round trip."""
     words = text.split()
     try:
         size, rate, seconds = int(words[0]), float(words[1]), float(words[2])
     except (IndexError, ValueError) as error:
-        raise MssabError("NPtcp: no figure: "
+        raise MssabError("NPtcp: no measurement: "
                          f"{text.strip() or 'no output'}") from error
     # Its rate is in units of 2^20 bit/s; its time has few digits.
     rate *= MEGABYTE / 8
@@ -352,12 +353,12 @@ def _netpipe(cell: Cell, ends: Ends, folder: str) -> Raw:
     if ends.receiver:
         port, = free_ports(ends.receiver, 1, PORT)
     size = str(cell.request or cell.write)
-    # Both ends must be told the same.
+    # Both ends need the same options.
     common = ["-P", str(port), "-l", size, "-u", size, "-p", "0"]
     _transfer(cell, ends, [program, *common, "-o", os.devnull],
-              [program, "-h", ends.address, *common, "-o", "figures"], port,
+              [program, "-h", ends.address, *common, "-o", "output"], port,
               folder)
-    return netpipe_figures(Path(folder, "figures").read_text("ascii"))
+    return parse_netpipe(Path(folder, "output").read_text("ascii"))
 
 
 LOADS = {"iperf3": _iperf3, "nuttcp": _nuttcp, "netpipe": _netpipe}

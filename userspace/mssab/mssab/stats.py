@@ -157,41 +157,49 @@ def look_levels(looks: Sequence[int], level: float,
     O'Brien-Fleming type spending function)."""
     if len(looks) == 1:
         return [level]
-    # Only here, because importing them takes long in an emulated guest.
-    from scipy.integrate import trapezoid
-    from scipy.optimize import brentq
-
     time = np.asarray(looks, float) / looks[-1]
     spent = 2 - 2 * special.ndtr(special.ndtri(1 - level / 2)
                                  / np.sqrt(time))
     nominal: list[float] = []
-    grid = density = None
+    state = None
     for k, t in enumerate(time):
         step = math.sqrt(t - time[k - 1]) if k else math.sqrt(t)
         spend = spent[k] - (spent[k - 1] if k else 0)
-
-        def leaving(bound: float) -> float:
-            """Probability to cross first at this look."""
-            def outside(x: Any) -> Any:
-                up = special.ndtr((x - bound) / step)
-                return up + special.ndtr((-bound - x) / step) \
-                    if sides == 2 else up
-            if grid is None:
-                return float(outside(0.0))
-            return float(trapezoid(density * outside(grid), grid))
-
-        bound = brentq(lambda b: leaving(b) - spend, 0, 10)
+        bound, state = _boundary(spend, step, t, sides, state)
         nominal.append(float(sides * special.ndtr(-bound / math.sqrt(t))))
-        inside = np.linspace(-bound if sides == 2 else -8 * math.sqrt(t),
-                             bound, 1601)
-
-        def arriving(x: Any) -> Any:
-            return np.exp(-x**2 / (2 * step**2)) \
-                / (step * math.sqrt(2 * math.pi))
-        density = arriving(inside) if grid is None else trapezoid(
-            density * arriving(inside[:, None] - grid), grid)
-        grid = inside
     return nominal
+
+
+def _boundary(spend: float, step: float, time: float, sides: int,
+              state: tuple[Any, Any] | None) -> tuple[float, tuple[Any, Any]]:
+    """The boundary that a Brownian motion first crosses at this look with
+    probability @spend.  @state: grid and density of its position at the look
+    before, if it crossed none; returned for this look."""
+    # Only here, because importing them takes long in an emulated guest.
+    from scipy.integrate import trapezoid
+    from scipy.optimize import brentq
+
+    def outside(x: Any, bound: float) -> Any:
+        up = special.ndtr((x - bound) / step)
+        return up + special.ndtr((-bound - x) / step) if sides == 2 else up
+
+    def excess(bound: float) -> float:
+        if state is None:
+            return float(outside(0.0, bound)) - spend
+        grid, density = state
+        return float(trapezoid(density * outside(grid, bound), grid)) - spend
+
+    def arriving(x: Any) -> Any:
+        return np.exp(-x**2 / (2 * step**2)) / (step * math.sqrt(2 * math.pi))
+
+    bound = float(brentq(excess, 0, 10))
+    inside = np.linspace(-bound if sides == 2 else -8 * math.sqrt(time),
+                         bound, 1601)
+    if state is None:
+        return bound, (inside, arriving(inside))
+    grid, density = state
+    return bound, (inside, trapezoid(
+        density * arriving(inside[:, None] - grid), grid))
 
 
 # --- Several questions, several arms ----------------------------------------

@@ -49,7 +49,8 @@ def _devices(cell: Cell, between: Ends) -> list[tuple[str, str]]:
     """Namespace and device of each end on this machine."""
     names = (cell.sender_interface, cell.receiver_interface) \
         if cell.link == INTERFACES else ("veth0", "veth0")
-    return list(zip(between.namespaces, names))
+    # A receiver on another machine has no namespace here.
+    return list(zip(between.namespaces, names, strict=False))
 
 
 def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where in a TOML file a key stands: the parser of the standard library does
-not say.
+"""The line of a key in a TOML file, which the standard library's parser does not
+report.
 
-Pure, and good enough for messages: a key that cannot be found (in a string
-that spans lines, say) is given its table's line, or 1.
+Pure, and exact enough for messages: a key that is not found (in a string over
+several lines, say) gets the line of its table, or 1.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _parts(dotted: str) -> list[str]:
 
 def line_of(text: str, path: Sequence[str]) -> int:
     """Line (from 1) of the key with these names from the top: the line that
-    shares most of them, in order."""
+    matches most of them, in order."""
     wanted = list(path)
     best, at = 0, 1
     table: list[str] = []
@@ -35,13 +35,13 @@ def line_of(text: str, path: Sequence[str]) -> int:
         elif key := _KEY.match(line):
             names = table + _parts(key[1])
         else:
-            # The further lines of a value: an inline table or a list.
+            # A further line of a value: an inline table or a list.
             names = []
         common = 0
         while common < min(len(names), len(wanted)) \
                 and names[common] == wanted[common]:
             common += 1
-        # The rest may stand in an inline table on the same line.
+        # Further names may be in an inline table on the same line.
         if common == len(names):
             for name in wanted[common:]:
                 if not re.search(rf"""[{{,]\s*["']?{re.escape(name)}["']?\s*=""",

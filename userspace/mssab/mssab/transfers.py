@@ -46,5 +46,5 @@ def averages(cell: Cell, runs: list[dict[str, Any]],
     if cell.rtt_ms and delayed and all(windows):
         out["usable_window"] = statistics.fmean(windows)
         out["utilisation"] = statistics.fmean(
-            rate * rtt / window for rate, window in zip(rates, windows))
+            rate * rtt / window for rate, window in zip(rates, windows, strict=True))
     return out
