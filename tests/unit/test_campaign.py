@@ -38,7 +38,7 @@ def plan(**changes):
 
 
 class Load:
-    """Blocks with an effect of the treated arm, noise, and what a test adds."""
+    """Blocks with an effect of the treatment, noise, and what a test adds."""
 
     def __init__(self, gain=0.0, noise=0.01, latency=0.0, seed=1, extra=None):
         self.gain, self.noise, self.latency = gain, noise, latency
@@ -92,7 +92,7 @@ def test_verdict(tmp_path, gain, latency, verdict, keep):
 
 
 def test_arms_that_are_secretly_equal():
-    """Over many campaigns a difference is claimed hardly ever."""
+    """Many A/A campaigns hardly ever claim a difference."""
     the_plan = plan(aa_pairs=0, guardrails=())
     claimed = 0
     for seed in range(200):
@@ -251,7 +251,7 @@ def test_a_pair_shares_its_seed_and_pairs_do_not(tmp_path):
 # --- Killed anywhere --------------------------------------------------------
 
 class Fixed(Load):
-    """The same figure for the same block, whoever asks how often."""
+    """The same value for the same block, however often it is measured."""
 
     def __call__(self, arm, seed, share=0):
         self.calls.clear()
@@ -321,7 +321,7 @@ def test_killed_again_and_again(tmp_path, seed):
 
 
 def test_half_a_pair_is_measured_again_as_a_pair(tmp_path):
-    """Blocks of two sessions are not adjacent: they are no pair."""
+    """Blocks of two sessions are not adjacent, and so no pair."""
     the_plan = plan()
     run(tmp_path, the_plan, Fixed(0.05))
     path = tmp_path / "r" / journal.SAMPLES
@@ -357,7 +357,7 @@ def test_two_at_once_are_refused(tmp_path):
             run(tmp_path, plan(), Load(), resume=True)
 
 
-def test_damage_is_told(tmp_path):
+def test_damage_is_reported(tmp_path):
     run(tmp_path, plan(), Load())
     path = tmp_path / "r" / journal.SAMPLES
     path.write_text("{}}\n" + path.read_text())

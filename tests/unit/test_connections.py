@@ -105,7 +105,7 @@ def test_a_split_that_is_not_the_one_asked_for():
 
 
 def test_the_change_of_control_connections_must_be_known_well():
-    """Neighbours that vary by more than the effect prove nothing."""
+    """Control connections that vary by more than the effect prove nothing."""
     class Wild(Path20):
         def __call__(self, arm, seed, share):
             raw = super().__call__(arm, seed, share)

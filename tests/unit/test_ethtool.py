@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What ethtool says of a device, and what mssab makes of it."""
+"""What ethtool prints about a device, and how mssab reads and sets it."""
 import sys
 from pathlib import Path
 
@@ -46,7 +46,7 @@ highdma: on [fixed]
 @pytest.mark.parametrize("text, wanted", [
     (COALESCE, {"adaptive-rx": "off", "adaptive-tx": "on", "rx-usecs": "3"}),
     (RING, {"rx": "256", "tx": "512"}),
-    # Sums of several are left out: setting one would set them all.
+    # A feature that stands for several is left out: setting it would set all.
     (FEATURES, {"rx-checksumming": "on", "tx-checksum-ip-generic": "on",
                 "tx-tcp-segmentation": "on",
                 "tx-tcp-mangleid-segmentation": "off",
@@ -91,7 +91,7 @@ def test_what_is_so_already_is_not_set(monkeypatch):
     ({"coalesce": {"rx-usecs": "1"}}, "not supported"),
     ({"ring": {"rx": "63"}}, "ring rx = 63 was accepted but is 56"),
 ])
-def test_what_a_device_cannot_do_is_told(monkeypatch, wanted, sentence):
+def test_what_a_device_cannot_do_is_reported(monkeypatch, wanted, sentence):
     monkeypatch.setattr(ethtool, "command", Card(rounds=True))
     with pytest.raises(errors.MssabError, match=sentence):
         ethtool.write("eth0", wanted)

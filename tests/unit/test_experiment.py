@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An experiment with [design] is checked whole before anything runs: each
-mistake is one sentence with its line."""
+"""An experiment file is checked whole before anything runs: each mistake is
+reported in one sentence with its line."""
 import sys
 from pathlib import Path
 
@@ -130,7 +130,7 @@ def test_lines():
         assert toml_lines.line_of(text, path) == line, path
 
 
-def test_the_coin_is_fair_and_of_the_seed():
+def test_the_coin_is_fair_and_follows_from_the_seed():
     plan = parse(GOOD)
     orders = [experiment.draw(plan, "ab", pair, 0).order[0]
               for pair in range(2000)]
@@ -143,7 +143,7 @@ def test_the_coin_is_fair_and_of_the_seed():
         experiment.draw(plan, "ab", pair, 0).seed for pair in range(50)]
 
 
-def test_a_grid_is_no_design():
+def test_a_grid_is_not_an_experiment():
     for path in sorted((TOP / "experiments").glob("*.toml")):
         text = path.read_text()
         assert experiment_file.is_experiment(text) == ("[[cells]]" not in text), path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An experiment file is checked whole before anything runs: what is refused,
-and what the names and windows of cells come to."""
+"""A grid file is checked whole before anything runs: what is refused, and the
+names and windows of cells."""
 import sys
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_refused(tmp_path, cells, sentence):
         load(tmp_path, cells)
 
 
-def test_a_window_that_cannot_be_said_is_left_out(tmp_path):
+def test_a_window_that_cannot_be_advertised_is_left_out(tmp_path):
     cells = load(tmp_path, "mtu = 9000\nwindow_segments = [2.6, 9]\n"
                  "window_scaling = [true, false]")
     assert [c.name for c in cells] == [

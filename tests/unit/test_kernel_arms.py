@@ -120,7 +120,7 @@ def test_a_dead_guest_voids_its_block(place, act, reason):
     ("exit 0", errors.MssabError, "no output"),
     ("exit 2", errors.MssabError, "no output"),
 ])
-def test_what_fails_is_told(place, act, kind, sentence):
+def test_what_fails_is_reported(place, act, kind, sentence):
     there = place(act=act)
     there.find()
     there.tried = True
@@ -135,7 +135,7 @@ def test_a_guest_that_dies_when_set_up_ends_it(place):
         there.measure(there.plan.arms[1], 1, 0)
 
 
-def test_what_is_missing_is_told_first(place, tmp_path, monkeypatch):
+def test_what_is_missing_is_reported_first(place, tmp_path, monkeypatch):
     there = place(TEXT.replace("6.12", "5.4"))
     with pytest.raises(errors.NotSupported, match="arm new: guest: no kernel"):
         there.find()

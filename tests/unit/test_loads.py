@@ -71,7 +71,7 @@ def test_nuttcp_without_a_report(text):
         servers.parse_nuttcp(Cell(load="nuttcp", warmup_ms=250), text)
 
 
-def test_nothing_arrived_is_a_figure():
+def test_nothing_arrived_is_a_measurement():
     line = "megabytes=0.0000 real_seconds=0.50 rate_Mbps=0.0000 drop=9 pkt=9\n"
     out = servers.parse_nuttcp(Cell(load="nuttcp-udp", warmup_ms=0), line)
     assert out["bytes_per_s"] == 0 and out["lost_datagrams"] == 9
@@ -158,7 +158,7 @@ def test_cost_per_packet():
     assert metrics.value("stack_cost", raw) == 4.95
 
 
-def test_no_packet_followed_is_no_figure():
+def test_no_packet_followed_is_no_measurement():
     out = profiler.costs({"paths": [path("tx", 30, 0, 6000, "sent")]})
     assert not out
     with pytest.raises(KeyError):
@@ -232,7 +232,7 @@ def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):
 
 
 def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
-    """A driver's delay loops, as a device comes up, are no packet's."""
+    """Interrupts while a device comes up do not count for packets."""
     seen = {"interrupts": 0, "softirqs": 0}
 
     def happens(count, result):

@@ -291,7 +291,7 @@ def test_no_link(host, monkeypatch):
         nic_move.bring_up(CELL, ENDS)
 
 
-def test_a_damaged_record_is_told(host):
+def test_a_damaged_record_is_reported(host):
     nic_move.RECORD.write_text("{")
     with pytest.raises(errors.MssabError, match="damaged"):
         nic_move.put_back(ENDS.namespaces)

@@ -91,7 +91,7 @@ def test_the_same_again_and_through_kills(results):
         (results / "result.json").read_bytes()
 
 
-def test_the_manifest_says_what_was_run(results):
+def test_the_manifest_records_what_was_run(results):
     manifest = json.loads((results / "manifest.json").read_text())
     assert manifest["text"] == EXPERIMENT
     assert manifest["kernel"] == os.uname().release

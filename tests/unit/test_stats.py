@@ -79,7 +79,7 @@ def test_the_truth_is_in_the_interval(noise, effect):
 
 @pytest.mark.parametrize("noise", [independent, correlated])
 def test_an_effect_of_five_percent_is_found(noise):
-    """At the pairs that the noise of an A/A run asks for."""
+    """At the number of pairs that the noise of an A/A run requires."""
     effect = math.log(1.05)
     cv = 0.03
     aa = differences(noise, 12, cv=cv, seed=3)
@@ -91,7 +91,7 @@ def test_an_effect_of_five_percent_is_found(noise):
 
 
 def test_equivalence_is_claimed_wrongly_at_most_at_its_level():
-    """With a true effect of just the margin."""
+    """With a true effect equal to the margin."""
     means = stats.subset_means(differences(correlated, 12, MARGIN, cv=0.02))
     claimed = np.maximum(stats.p_values(means, -MARGIN)[0],
                          stats.p_values(means, MARGIN)[1]) <= 0.05
@@ -125,7 +125,7 @@ def test_verdicts():
 LOOKS = (12, 20, 32)
 
 
-def test_looks_spend_what_the_literature_says():
+def test_looks_spend_as_published():
     """O'Brien-Fleming type spending: 0.0014, 0.013, 0.05 in all."""
     first, second, third = stats.look_levels(LOOKS, 0.05)
     assert first == pytest.approx(0.00137, abs=2e-5)
@@ -227,7 +227,7 @@ def test_what_is_no_number_is_refused():
             finding.of([0.1] * 11 + [bad], Rule(MARGIN))
 
 
-def test_inconclusive_says_how_many_pairs():
+def test_inconclusive_reports_the_pairs_needed():
     d = differences(independent, 12, 0, 0.1, 1)[0]
     found = finding.of(d, Rule(MARGIN))
     assert found.verdict == "inconclusive"
