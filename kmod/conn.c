@@ -10,7 +10,7 @@
  * Locking: a state is made and used under its socket's lock.  Shards are
  * picked by the bucket; the lock of one guards its buckets, and in every
  * namespace its list of live connections and its sums of those that ended.
- * Whoever finds a connection on such a list under the lock may read its
+ * A reader that finds a connection on such a list under the lock may read its
  * socket: it has not ended.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

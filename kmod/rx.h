@@ -10,7 +10,7 @@ struct sock;
 
 /* The socket lock protects every field. */
 struct mssfrac_rx {
-	struct minmax seg;	/* largest segment of late, bytes (est.c) */
+	struct minmax seg;	/* largest recent segment, bytes (est.c) */
 	u32 ssthresh;		/* bytes; rcv_ssthresh at its last change */
 	u32 still_since;	/* data_segs_in at that change */
 	u8 steady;		/* rcv_ssthresh is steady: windows may be raised */
