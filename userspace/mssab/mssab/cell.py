@@ -109,7 +109,7 @@ def _whole_window(segments: float) -> dict[str, object]:
 @dataclass(frozen=True)
 class Cell:
     """Where and how one transfer runs.  0 or "" means that a key is unset,
-    where its range does not say otherwise."""
+    where its range does not exclude that."""
 
     link: str = _key(VETH, choices=(VETH, LOOPBACK, INTERFACES), per_arm=False,
                      shapes_testbed=True)

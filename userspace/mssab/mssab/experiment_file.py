@@ -332,7 +332,7 @@ def _base_cell(reader: _Reader, table: Any) -> Cell:
     """The cell of [cell]."""
     reader.only(table, cell.KEYS, "cell")
     if "repeat" in table:
-        reader.wrong(("cell", "repeat"), "repeat is for grids; [design] says "
+        reader.wrong(("cell", "repeat"), "repeat is for grids; [design] sets "
                      "how many pairs there are")
     base = _cell(reader, table, ("cell",), Cell(**nics.defaults(table)))
     cell_rules.check(reader.where("cell"), base)
@@ -343,12 +343,12 @@ def _base_cell(reader: _Reader, table: Any) -> Cell:
 
 def is_experiment(text: str) -> bool:
     """Does the file have [design]?  True also if the remainder is not TOML:
-    parse() then says so."""
+    parse() then reports that."""
     return bool(re.search(r"^\s*\[\s*design\s*\]|^\s*design\s*[.=]", text, re.M))
 
 
 def parse(path: Path, text: str) -> Plan:
-    """The plan of an experiment file; UsageError says what is wrong."""
+    """The plan of an experiment file; UsageError with the reason if it is wrong."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -86,7 +86,7 @@ def read(path: Path) -> str:
 
 
 def load(path: Path) -> Grid:
-    """Read and check a grid file; UsageError says what is wrong."""
+    """Read and check a grid file; UsageError with the reason if it is wrong."""
     try:
         data = tomllib.loads(read(path))
     except tomllib.TOMLDecodeError as error:
@@ -97,7 +97,7 @@ def load(path: Path) -> Grid:
                              "(known: title, arms, cells)")
     tables = data.get("cells")
     if not isinstance(tables, list) or not tables:
-        raise UsageError(f"{path}: no [[cells]]; say what to run")
+        raise UsageError(f"{path}: no [[cells]]; add at least one")
     cells = [cell for i, table in enumerate(tables, 1)
              for cell in _cells(f"{path}: [[cells]] {i}", table)]
     names = [cell.name for cell in cells]

@@ -43,7 +43,7 @@ class Guests:
         return self.tree / "scripts/guest"
 
     def find(self) -> None:
-        """Find all that the blocks need; NotSupported says what is missing."""
+        """Find all that the blocks need; NotSupported if something is missing."""
         if os.environ.get("MSSFRAC_GUEST"):
             raise NotSupported(f'run = "{self.plan.run}" boots guests, but '
                                "this is one; start mssab on the host")

@@ -50,7 +50,7 @@ class Key:
         return "" if self.low is None else f"{self.low}..{self.high}"
 
     def read(self, name: str, value: Any) -> Any:
-        """The value of the key @name; ValueError says what is wrong."""
+        """The value of the key @name; ValueError with the reason if it cannot."""
         if isinstance(self.default, tuple):
             return tuple(self._check(name, of_kind(name, one, int))
                          for one in of_kind(name, value, list))

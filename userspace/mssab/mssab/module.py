@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel module mssfrac: the settings an arm may hold, and what the running
-kernel says of the module."""
+kernel reports of the module."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -105,11 +105,11 @@ def recording(sample: int, address: str, udp: bool) \
                 process.send_signal(signal.SIGINT)
                 process.wait(PATIENCE_S)
         # The report subtracts pathprof's own cost; the file does not.
-        told = subprocess.run([tool, "report", "--json", str(output)],
-                              capture_output=True, text=True, check=False)
-    if told.returncode:
-        raise MssabError(f"pathprof report: {told.stderr.strip()}")
-    profile = json.loads(told.stdout)
+        reported = subprocess.run([tool, "report", "--json", str(output)],
+                                  capture_output=True, text=True, check=False)
+    if reported.returncode:
+        raise MssabError(f"pathprof report: {reported.stderr.strip()}")
+    profile = json.loads(reported.stdout)
     account = profile["account"]
     found["profile"] = costs(profile) | {"sampled": account["sampled"]}
     found["lost_events"] = sum(account[word] for word in LOST)
