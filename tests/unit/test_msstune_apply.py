@@ -17,8 +17,8 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (conflicts, export, lint_read, permissions,  # noqa: E402
-                     request, rollback_timer, set_qdisc, set_sysctl, settings,
+from msstune import (conflicts, export, lint_read, request,  # noqa: E402
+                      rollback_timer, set_qdisc, set_sysctl, settings,
                      system)
 from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
@@ -481,13 +481,6 @@ def test_command(state, root):
     put(root, "net/ipv4/tcp_ecn", "2\n")
     assert snapshot(root) == before
     assert call("rollback").stdout == "nothing to undo\n"
-
-
-def test_session_device(monkeypatch):
-    monkeypatch.setenv("SSH_CONNECTION", "127.0.0.9 5 127.0.0.1 22")
-    assert permissions.session_device() == "lo"
-    monkeypatch.delenv("SSH_CONNECTION")
-    assert permissions.session_device() == ""
 
 
 def test_a_manager_belongs_to_one_namespace(state, root):

@@ -27,10 +27,10 @@ def _row(*cells: str) -> str:
 
 def _effect(experiment: dict[str, Any]) -> str:
     """The effect on the metric that decides."""
-    name = experiment["primary"][0]
+    name = str(experiment["primary"][0])
     metric = experiment["metrics"].get(name)
     return escape(f"{name} {verify.effect(metric)}" if metric
-                  else experiment["why"])
+                  else str(experiment["why"]))
 
 
 def _experiment(experiment: dict[str, Any]) -> str:

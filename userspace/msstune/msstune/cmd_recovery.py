@@ -31,13 +31,14 @@ def add(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     given = [args.rate, args.rtt, args.mss]
+    paths: list[tuple[str, float, float, int]]
     if args.table:
         if any(given):
             raise UsageError("--table has its own paths: give no --rate, --rtt or "
                              "--mss")
         paths = [row[:4] for row in recovery.TABLE_1]
     elif all(given):
-        paths = [("", *given)]
+        paths = [("", args.rate, args.rtt, args.mss)]
     else:
         raise UsageError("recovery needs --rate, --rtt and --mss, or --table")
     names = [args.cc] if args.cc else list(recovery.ALGORITHMS)

@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
                 return list(latest)
 
     registry = CollectorRegistry()
-    registry.register(Collector())
+    collector: Any = Collector()    # older versions want their own base class
+    registry.register(collector)
     try:
         prometheus_client.start_http_server(args.port, args.listen, registry)
     except OSError as error:

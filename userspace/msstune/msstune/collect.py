@@ -132,7 +132,7 @@ def profile(path: Path) -> list[dict[str, Any]]:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: not a profile of pathprof: {error}") from error
-    return sorted(rows, key=lambda row: -row["share"])[:10]
+    return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:10]
 
 
 def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
@@ -141,9 +141,8 @@ def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
     links = {f"socket:[{inode}]": inode for inode in inodes if inode}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            held = [links[link] for link in map(os.readlink, (
-                entry.path for entry in os.scandir(folder / "fd")))
-                if link in links]
+            ends = [os.readlink(entry.path) for entry in os.scandir(folder / "fd")]
+            held = [links[end] for end in ends if end in links]
             if held:
                 stat = (folder / "stat").read_text("ascii", errors="replace")
                 comm, _, rest = stat.rpartition(")")
@@ -254,8 +253,8 @@ def collect(interval: float, looks: int = 4,
     facts["placement"] = part("placement", collect_device.placement)
     facts["flows_total"] = len(taken[-1])
     facts["flows"] = flows(taken, times, every)
-    busiest = sorted(facts["flows"], key=lambda f: -sum(
-        (f["d_bytes_acked"], f["d_bytes_received"])))[:OWNED]
+    busiest = sorted(facts["flows"], key=lambda f: int(
+        f["d_bytes_acked"] + f["d_bytes_received"]), reverse=True)[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
     for flow in busiest:
         if flow["inode"] in owners:

@@ -5,13 +5,13 @@ program writes.
 """
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from . import conflicts, system
+from . import conflicts, operator_session
 from .errors import TuneError
+from .operator_session import Carriers, prefix
+from .set_route import Route
 from .setting import Setting
 
 
@@ -23,16 +23,20 @@ class Permissions:
     rivals: bool = False        # settings that another program writes again
 
 
-def session_device() -> str:
-    """The device that carries the operator's ssh session."""
-    words = os.environ.get("SSH_CONNECTION", "").split()
-    if len(words) != 4:
-        return ""
-    for device in json.loads(system.run("ip", "-j", "addr", "show")):
-        if any(info.get("local") == words[2]
-               for info in device.get("addr_info", [])):
-            return str(device["ifname"])
-    return ""
+#: Attributes of a route that existing connections use.
+ROUTE_ATTRIBUTES = ("mtu", "window", "cwnd", "hoplimit")
+
+
+def check_session(settings: Sequence[Setting], here: Carriers) -> None:
+    """Raise if a setting could cut off the operator."""
+    for setting in settings:
+        if setting.disruptive and setting.device in here.devices:
+            raise TuneError(f"{setting.name}: your remote session uses "
+                            f"{setting.device}; log in another way")
+        if isinstance(setting, Route) and setting.attribute in ROUTE_ATTRIBUTES \
+                and prefix(setting.prefix) in here.routes:
+            raise TuneError(f"{setting.name}: your remote session uses this route; "
+                            "log in another way")
 
 
 def check(settings: Sequence[Setting], allowed: Permissions,
@@ -42,12 +46,8 @@ def check(settings: Sequence[Setting], allowed: Permissions,
     if disruptive and not allowed.disruptive:
         raise TuneError(f"{disruptive[0].name} may lose packets for a moment; "
                         "--allow-disruptive permits it")
-    if disruptive:
-        here = session_device()
-        for setting in disruptive:
-            if setting.device == here:
-                raise TuneError(f"{setting.name}: your ssh session uses {here}; "
-                                "log in another way")
+    if disruptive or any(isinstance(s, Route) for s in settings):
+        check_session(settings, operator_session.carriers())
     for rival, names in conflicts.find(settings, conflicts.running()):
         tell(f"note: {', '.join(names)}: {rival.rule}")
         if rival.blocks and not allowed.rivals:

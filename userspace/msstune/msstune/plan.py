@@ -66,8 +66,8 @@ def _bdp(d: Diagnosis, wish: Wish) -> tuple[float, str]:
     if wish.rate:
         need = wish.rate / 8 * rtt / 1e6
         return need, f"{wish.rate:.3g} bit/s x {rtt / 1e3:.3g} ms = {need:.0f} B"
-    now = figures.get("window") or figures.get("snd_wnd") or \
-        figures.get("sndbuf", 0)
+    now = int(figures.get("window") or figures.get("snd_wnd") or figures.get("sndbuf")
+              or 0)
     return 4.0 * now, f"4 x the present {now} B (no --rate was given)"
 
 

@@ -29,9 +29,7 @@ _PACKAGES = str(Path(__file__).resolve().parent.parent)
 class Undoer(Protocol):
     """What the timer needs of the TransactionManager."""
 
-    say: Callable[[str], None]
-
-    def expire(self, number: int, why: str) -> bool:
+    def expire(self, number: int, why: str, say: Callable[[str], None]) -> bool:
         """Undo change @number unless it was confirmed or has ended."""
 
 
@@ -128,7 +126,6 @@ def watch(manager: Undoer, number: int, timeout: float) -> int:
     for signal_number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(signal_number, signal.SIG_IGN)
     told: list[str] = []
-    manager.say = told.append
     why = "timer"
     if timeout:
         deadline = _now() + timeout
@@ -139,7 +136,7 @@ def watch(manager: Undoer, number: int, timeout: float) -> int:
             why = "crash"
         else:
             _sleep(deadline)
-    undone = manager.expire(number, why)
+    undone = manager.expire(number, why, told.append)
     if undone:
         syslog.openlog("msstune")
         syslog.syslog(f"{number}: {why}: undone" + "".join(told))

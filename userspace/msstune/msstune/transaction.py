@@ -263,8 +263,10 @@ class TransactionManager:
             raise TuneError("; ".join(failed))
         return chosen
 
-    def expire(self, number: int, why: str) -> bool:
+    def expire(self, number: int, why: str,
+               say: Callable[[str], None] = lambda text: None) -> bool:
         """For the timer: undo @number unless it was confirmed or has ended."""
+        self.say = say
         with ExitStack() as held:
             # Undo without the lock rather than not at all.
             with suppress(TuneError, OSError):
