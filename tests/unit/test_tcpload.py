@@ -2,6 +2,7 @@
 """Each command of tcpload over this machine's loopback, and its options."""
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -97,6 +98,18 @@ def test_usage_errors(arguments, message):
     done = run(*arguments)
     assert done.returncode == 2 and message in done.stderr
     assert done.stdout == ""
+
+
+def test_the_seed_may_come_from_the_environment():
+    """The port of seed 999 is taken, so the load fails."""
+    with socket.socket() as taken:
+        taken.bind(("", 5000 + 7 * 999))
+        taken.listen()
+        for seed, status in (("999", 1), ("1000", 2), ("x", 2), (SEED, 0)):
+            done = subprocess.run(
+                [TCPLOAD, "churn", "--count", "1"], check=False, timeout=60,
+                env={**os.environ, "TCPLOAD_SEED": seed}, capture_output=True)
+            assert done.returncode == status, done.stderr
 
 
 def test_a_missing_namespace_is_named():

@@ -24,6 +24,7 @@ struct counted counted = {
 	.device = "lo",
 	.count = 1000,
 	.size = 1,
+	.seed = -1,
 	.flows = 1,
 };
 
@@ -35,7 +36,7 @@ const struct option_spec counted_options[] = {
 	  NUMBER(counted.count, 1, 1 << 30) },
 	{ "size", "N", "bytes of each", NUMBER(counted.size, 1, COUNTED_SIZE_MAX) },
 	{ "seed", "N", "changes what must not matter: the port (5000 + 7 N) and the microsecond "
-	  "of the start", NUMBER(counted.seed, 0, 999) },
+	  "of the start (" COUNTED_SEED ", or 0)", NUMBER(counted.seed, 0, COUNTED_SEED_MAX) },
 	{ "rcvbuf", "N", "SO_RCVBUF of the peer", NUMBER(counted.rcvbuf, 1, 1 << 30) },
 	{ "zerocopy", NULL, "send with MSG_ZEROCOPY", .flag = &counted.zerocopy },
 	{ "flows", "N", "bursts: connections, written in turn",
@@ -52,8 +53,18 @@ char counted_buffer[COUNTED_SIZE_MAX];
 int counted_turns[2];
 long long *counted_received;
 
-void counted_share(void)
+void counted_begin(long first_port)
 {
+	const char *text = getenv(COUNTED_SEED);
+	char *end = "";
+
+	/* By the environment, command lines of different seeds are equal. */
+	if (counted.seed < 0)
+		counted.seed = text ? strtol(text, &end, 10) : 0;
+	if (*end || counted.seed < 0 || counted.seed > COUNTED_SEED_MAX)
+		errx(EXIT_USAGE, COUNTED_SEED "=%s: wants a number from 0 to %d",
+		     text, COUNTED_SEED_MAX);
+	counted.port = first_port + 7 * counted.seed;
 	counted_received = mmap(NULL, sizeof(*counted_received),
 				PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -143,8 +154,7 @@ int counted_run(const void *arg)
 	pid_t peer;
 	char byte;
 
-	counted_share();
-	counted.port = 5000 + 7 * counted.seed;
+	counted_begin(5000);
 	if (counted.to)
 		enter_netns(counted.to);
 	/* Bound to no address: the lookup of UDP sockets depends on it. */

@@ -11,6 +11,8 @@
 
 #define FLOWS_MAX 1024
 #define COUNTED_SIZE_MAX (1 << 20)
+#define COUNTED_SEED "TCPLOAD_SEED"	/* environment: the seed, unless given */
+#define COUNTED_SEED_MAX 999
 
 struct counted {
 	const char *to;		/* namespace of the peer */
@@ -50,7 +52,7 @@ extern const struct option_spec counted_options[];
  */
 int counted_run(const void *load);
 
-/* Map counted_received, which both ends share. */
-void counted_share(void);
+/* Set seed and port; map counted_received, which both ends share. */
+void counted_begin(long first_port);
 
 #endif /* COUNTED_H */

@@ -99,20 +99,22 @@ class Bed:
         time.sleep(TEARDOWN)
 
 
-def arguments(load, seed):
+def arguments(load):
     """tcpload for one run, from namespace a to b."""
     return ["tcpload", *load.split(), "--to", "b", "--address", "10.9.0.2",
-            "--device", "veth0", "--seed", seed]
+            "--device", "veth0"]
 
 
 def record(workload, pathprof, output, seed):
     """One round: the unprofiled run, then the profiled one, one file."""
-    command = ["ip", "netns", "exec", "a", *arguments(workload.load, seed)]
-    load = json.loads(run(*command))
+    command = ["ip", "netns", "exec", "a", *arguments(workload.load)]
+    # pathprof compares recordings of one command only: no option for the seed.
+    env = {**os.environ, "TCPLOAD_SEED": str(seed)}
+    load = json.loads(run(*command, env=env))
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile"
         run(pathprof, "record", "--sample", 1, *workload.record.split(),
-            "-o", profile, "--", *command)
+            "-o", profile, "--", *command, env=env)
         content = json.loads(profile.read_text())
     content["load"] = load
     output.write_text(json.dumps(content) + "\n")
@@ -128,7 +130,7 @@ def main():
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
     for name in names:
         with Bed(WORKLOADS[name]) as _, all_first_come():
-            run("ip", "netns", "exec", "a", *arguments(WORKLOADS[name].warm_up, 0))
+            run("ip", "netns", "exec", "a", *arguments(WORKLOADS[name].warm_up))
             for seed in range(int(first), int(first) + int(rounds)):
                 done = record(WORKLOADS[name], "pathprof",
                               Path(folder) / f"{name}-{seed}.json", seed)
