@@ -180,8 +180,16 @@ deb:				## Debian packages of HEAD, in build/deb
 	@scripts/deb
 
 check-deb: deb			## install, use and purge them in bare Debian roots
-	@scripts/setup guest $(KERNEL)
+	@scripts/setup guest deb
 	@tests/packages/check
+
+check-pip:			## pip install on the newest Python and numpy, in sid
+	@scripts/setup deb
+	@tests/packages/pip sid
+
+check-toolchain:		## build with the compilers of Debian 13 and sid
+	@scripts/setup guest deb
+	@tests/toolchain
 
 load: module			## load the module into this machine's kernel
 	@scripts/load
@@ -211,4 +219,5 @@ help:				## this list
 	fuzz docs tools demo check check-bare check-all check-debug check-fault-injection check-packetdrill \
 	check-unit \
 	shell experiment $(BENCHES) ladder load unload dkms \
-	undkms install uninstall dist deb check-deb clean help
+	undkms install uninstall dist deb check-deb check-pip check-toolchain \
+	clean help
