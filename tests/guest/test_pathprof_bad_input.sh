@@ -55,7 +55,7 @@ check "--cgroup of UDP in sampling bursts" refuses 2 'needs --sample' "$PP" top 
 check "record without a file" refuses 2 'add -o FILE' "$PP" record
 check "no root" refuses 3 'needs root' nobody "$PP" top --once
 
-# Steps: an output folder that does not exist.
+# Steps: an output directory that does not exist.
 # Expected: refused before the command runs.
 case_unwritable() {
 	refuses 1 'cannot write .*No such file' "$PP" record -o no/such/file \

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The truth that pathprof's times are held against: how long three stages of
- * a packet last, and what is planted in them.  A stage has two programs, and
- * each reads the clock before anything else: what the reference timer adds to a stage
- * is what is left of the first one and what leads to the second's clock, and
- * so about the cost of one program.
+ * The reference for pathprof's times: how long three stages of a packet last, and
+ * delays injected in them.  A stage has two programs, and each reads the clock
+ * first.  So the timer adds to a stage the remainder of the first program and the
+ * way to the clock of the second: about the cost of one program.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

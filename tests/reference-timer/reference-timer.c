@@ -4,8 +4,8 @@
  * prints name, count and mean ns of each timed stage behind what the command
  * prints.
  *
- * usage: reference-timer OBJECT watch|plant RX DRIVER COPY COMMAND...
- *   RX DRIVER COPY  turns of a loop to plant in each stage; 0: nothing there
+ * usage: reference-timer OBJECT watch|delay RX DRIVER COPY COMMAND...
+ *   RX DRIVER COPY  turns of a loop to add to each stage; 0: none
  */
 #include <err.h>
 #include <stdbool.h>
@@ -27,13 +27,13 @@ struct watch {
 
 static bool wanted(const struct bpf_program *prog, bool watch, char **rounds)
 {
-	static const char *const plants[STAGES] = {
+	static const char *const delays[STAGES] = {
 		"tcp_v4_rcv", "loopback_xmit", "simple_copy_to_iter",
 	};
 	int i;
 
 	for (i = 0; i < STAGES; i++)
-		if (!strcmp(bpf_program__name(prog), plants[i]))
+		if (!strcmp(bpf_program__name(prog), delays[i]))
 			return atoi(rounds[i]) > 0;
 	return watch;
 }
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	bool watch;
 
 	if (argc < 7)
-		errx(2, "usage: reference-timer OBJECT watch|plant RX DRIVER COPY "
+		errx(2, "usage: reference-timer OBJECT watch|delay RX DRIVER COPY "
 		     "COMMAND...");
 	watch = !strcmp(argv[2], "watch");
 	for (i = 0; i < STAGES; i++)

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """The kept profile (test_profile/sample.json) with ten times the packets, so
-that figures rest on enough of them, and what a test plants in it.
+that metrics rest on enough of them, and the changes that a test makes in it.
 
 usage: kept_profile.py FILE [STATEMENT]
 STATEMENT is Python: p is the profile, path(WORD...) its paths of these flags
-and this direction, slower(STAGE, FACTOR, WORD...) makes a stage of them dearer.
+and this direction, slower(STAGE, FACTOR, WORD...) makes a stage of them more
+expensive.
 """
 import json
 import sys

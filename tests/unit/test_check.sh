@@ -125,7 +125,7 @@ check "a failed command: cannot tell" failed
 check "one without pathprof's own cost, one with: cannot tell" corrected
 check "many packets lost: cannot tell" lossy
 check "few packets: cannot tell" gives 125 '100 packets' "$KEPT" "$KEPT"
-check "no such figure: cannot tell" gives 125 'no figure' --metric rx.nothing \
+check "no such metric: cannot tell" gives 125 'no metric' --metric rx.nothing \
 	base.json base.json
 check "a file that is none: cannot tell" gives 125 'cannot read|No such' \
 	base.json none.json

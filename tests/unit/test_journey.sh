@@ -222,7 +222,7 @@ check "packets that became one name each other" related
 check "a journey as text" told
 check "lost events are told" gaps
 check "no such file" refuses none.events 'No such file'
-check "a folder" refuses "$TMP" 'directory'
+check "a directory" refuses "$TMP" 'directory'
 : >empty.events
 check "an empty file" refuses empty.events 'not an events file'
 tr -d '\n' <"$TOP/tests/unit/test_profile/sample.json" >profile.json

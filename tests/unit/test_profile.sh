@@ -392,7 +392,7 @@ check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
 check "no such file" refuses none.json 'No such file'
-check "a folder" refuses "$TMP" 'directory'
+check "a directory" refuses "$TMP" 'directory'
 : >empty.json
 check "an empty file" refuses empty.json 'not JSON, or cut short|empty'
 echo '{"format": "perf"}' >foreign.json

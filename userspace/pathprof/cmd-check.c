@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pathprof check: has something become worse?  Compares the figures of a new
+ * pathprof check: has something become worse?  Compares the metrics of a new
  * profile with those of one baseline or several, and answers by exit status
  * as `git bisect run` expects it: 0 good, 1 worse, 125 cannot tell.
  */
@@ -13,7 +13,7 @@
 #include "pathprof-tool.h"
 
 #define BASES	32
-#define ENOUGH	100	/* packets that a figure must rest on */
+#define ENOUGH	100	/* packets that a metric must rest on */
 #define SPREAD	3	/* times what baselines differ among themselves */
 /*
  * Of so many the one farthest off is left out: one recording of some sixty
@@ -27,7 +27,7 @@
  */
 #define STEADIER	4
 
-struct figure {
+struct comparison {
 	const char *name;
 	enum metric_kind kind;
 	int bad;
@@ -43,7 +43,7 @@ struct check {
 	size_t nbases;
 	struct metric *base_metrics[BASES], *new_metrics;
 	size_t base_n[BASES], new_n;
-	struct figure *figures;
+	struct comparison *compared;
 	size_t n;
 };
 
@@ -95,11 +95,11 @@ static double mean_of(double *values, size_t n, double *spread)
 }
 
 /*
- * Compare one figure: mean and spread of the baselines, the new value.  False
+ * Compare one metric: mean and spread of the baselines, the new value.  False
  * if it rests on too little, or is not there on both sides.
  */
 static bool compare(const struct check *c, const struct metric *m,
-		    struct figure *f)
+		    struct comparison *f)
 {
 	double values[BASES], spread;
 	const struct metric *b;
@@ -136,7 +136,7 @@ static bool compare(const struct check *c, const struct metric *m,
 /* Worse before merely moved before within bounds; in each, largest first. */
 static int by_change(const void *a, const void *b)
 {
-	const struct figure *x = a, *y = b;
+	const struct comparison *x = a, *y = b;
 
 	if (x->worse != y->worse)
 		return x->worse ? -1 : 1;
@@ -193,7 +193,7 @@ static int cannot_tell(const char *path, const char *why)
 	return EXIT_CANNOT_TELL;
 }
 
-static void print_figure(const struct figure *f)
+static void print_comparison(const struct comparison *f)
 {
 	char name[48];
 
@@ -217,24 +217,24 @@ static void print_text(const struct check *c, bool all)
 	size_t i, moved = 0;
 
 	for (i = 0; i < c->n; i++)
-		moved += c->figures[i].moved;
+		moved += c->compared[i].moved;
 	if (moved || all)
 		printf("%-7s %-24s %11s %11s %10s %6s\n", "", "FIGURE",
 		       "BASE", "NEW", "CHANGE", "BOUND");
-	for (i = 0; i < c->n && (all || c->figures[i].moved); i++)
-		print_figure(&c->figures[i]);
-	printf("%zu figures compared, %zu outside their bounds: %s\n", c->n,
-	       moved, c->figures[0].worse ? "worse" : "good");
+	for (i = 0; i < c->n && (all || c->compared[i].moved); i++)
+		print_comparison(&c->compared[i]);
+	printf("%zu metrics compared, %zu outside their bounds: %s\n", c->n,
+	       moved, c->compared[0].worse ? "worse" : "good");
 }
 
 static int figures_json(const struct check *c)
 {
 	json_t *list = json_array();
-	const struct figure *f;
+	const struct comparison *f;
 	size_t i;
 
 	for (i = 0; i < c->n; i++) {
-		f = &c->figures[i];
+		f = &c->compared[i];
 		json_array_append_new(list, json_pack(
 			"{s:s s:s s:f s:f s:f s:f s:b s:b}", "name", f->name,
 			"kind", f->kind == METRIC_SHARE ? "share" : "cost",
@@ -244,7 +244,7 @@ static int figures_json(const struct check *c)
 	}
 	return print_json(json_pack("{s:s s:i s:s s:o}", "format",
 				    "pathprof-check", "version", 1, "verdict",
-				    c->figures[0].worse ? "worse" : "good",
+				    c->compared[0].worse ? "worse" : "good",
 				    "figures", list), JSON_INDENT(1));
 }
 
@@ -266,23 +266,23 @@ static int check(struct check *c, char **paths, bool json, bool all)
 			return cannot_tell(paths[i], "out of memory");
 	}
 	c->new_metrics = metrics(&c->new, &c->new_n);
-	c->figures = calloc(c->new_n + 1, sizeof(*c->figures));
-	if (!c->new_metrics || !c->figures)
+	c->compared = calloc(c->new_n + 1, sizeof(*c->compared));
+	if (!c->new_metrics || !c->compared)
 		return cannot_tell(paths[c->nbases], "out of memory");
 	for (i = 0; i < c->new_n; i++)
 		if (asked_for(c, c->new_metrics[i].name))
 			c->n += compare(c, &c->new_metrics[i],
-					&c->figures[c->n]);
+					&c->compared[c->n]);
 	if (!c->n)
 		return cannot_tell(c->metric ? c->metric : paths[c->nbases],
-				   "no figure that both have of 100 packets "
+				   "no metric that both have of 100 packets "
 				   "or more");
-	qsort(c->figures, c->n, sizeof(*c->figures), by_change);
+	qsort(c->compared, c->n, sizeof(*c->compared), by_change);
 	if (!json)
 		print_text(c, all);
 	else if (figures_json(c))
 		return EXIT_CANNOT_TELL;
-	return c->figures[0].worse ? EXIT_FAILED : EXIT_GOOD;
+	return c->compared[0].worse ? EXIT_FAILED : EXIT_GOOD;
 }
 
 static void release(struct check *c, size_t read)
@@ -294,7 +294,7 @@ static void release(struct check *c, size_t read)
 	for (i = 0; i < c->nbases; i++)
 		free(c->base_metrics[i]);
 	free(c->new_metrics);
-	free(c->figures);
+	free(c->compared);
 	free(c);
 }
 
@@ -307,7 +307,7 @@ int cmd_check(const struct command *self, int argc, char **argv)
 		{ 0, "tolerance", OPT_PERCENT, &tolerance, 0, 1000, "PCT",
 		  "change that counts as none (default 1 %)" },
 		{ 0, "metric", OPT_TEXT, &metric, 0, 0, "NAME",
-		  "only this figure, or those it begins" },
+		  "only this metric, or those it is the beginning of" },
 		{ 0, "all", OPT_FLAG, &all, 0, 0, NULL,
 		  "print what is within its bounds, too" },
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },

@@ -2,7 +2,7 @@
 /*
  * pathprof flame: a profile as one SVG picture without scripts: a flame graph
  * of directions, kinds of packets and stages by work time, and below it the
- * stages of the mean packet of the costliest paths, one after the other.
+ * stages of the mean packet of the most expensive paths, one after the other.
  */
 #include <math.h>
 #include <stdio.h>
@@ -182,7 +182,7 @@ static void draw(const struct profile *p, const size_t *order)
 	printf("</text>\n");
 	flame(p, order, t.work_ns);
 	printf("<text x=\"%d\" y=\"%d\" font-size=\"14\">The mean packet of "
-	       "the costliest paths (waiting is blue, not to scale)</text>\n",
+	       "the most expensive paths (waiting is blue, not to scale)</text>\n",
 	       LEFT, TOP + 4 * ROW + 22);
 	for (i = 0; i < n; i++)
 		waterfall(p, &p->paths[order[i]],

@@ -19,7 +19,7 @@ int cmd_report(const struct command *self, int argc, char **argv)
 		  "cost of each stage, and a histogram per path" },
 		RAW_OPTION(&raw),
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
-		  "show only the N costliest paths" },
+		  "show only the N most expensive paths" },
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;

@@ -100,7 +100,7 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		{ 0, "batch", OPT_FLAG, &batch, 0, 0, NULL,
 		  "print frames as plain text until interrupted" },
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
-		  "show only the N costliest paths (plain text)" },
+		  "show only the N most expensive paths (plain text)" },
 		RAW_OPTION(&top.raw),
 		CHOICE_OPTIONS(&choice),
 		{ 0 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which figures a profile has.  Costs are work, not waiting: how long a packet
+ * Which metrics a profile has.  Costs are work, not waiting: how long a packet
  * waits depends more on the load than on the code.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A profile as a list of named figures, to be compared with another's: what a
+ * A profile as a list of named metrics, to be compared with another's: what a
  * kind of packet costs, how many there are, what a stage costs.  Pure.
  */
 #ifndef PATHPROF_METRICS_H

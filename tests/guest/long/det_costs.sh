@@ -22,7 +22,7 @@ for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 	# shellcheck disable=SC2086 # words
 	{
 		watch watch $turns "${load[@]}" >watch$at
-		watch plant $turns "${record[@]}" $at.json -- "${load[@]}"
+		watch delay $turns "${record[@]}" $at.json -- "${load[@]}"
 		"$PP" export $at.json >own$at.json
 		"$PP" export --raw $at.json >raw$at.json
 	} >>log 2>&1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# pathprof explain: planted causes are named.  The cases are in explain.py; each takes
+# pathprof explain: injected causes are named.  The cases are in explain.py; each takes
 # some ten seconds in an emulated guest.
 . "$(dirname "$0")/../../lib.sh"
 
