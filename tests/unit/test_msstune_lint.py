@@ -12,7 +12,8 @@ TOP = Path(__file__).resolve().parents[2]
 TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import errors, lint, lint_read, lint_rules  # noqa: E402
+from msstune import errors, lint, lint_items, lint_read, lint_rules  # noqa: E402
+from msstune.lint_kernel import Kernel  # noqa: E402
 
 MACHINE = lint_rules.Machine(memory=8 << 30)
 IPV4 = "net.ipv4."
@@ -56,6 +57,28 @@ def rules(tmp_path, text, name="a.conf"):
     ("tcp_adv_win_scale = 2", "stale", "tcp_app_win = 31"),
     ("tcp_max_orphans = 100", "lowered", "tcp_max_orphans = 65536"),
     ("tcp_fin_timeout = 5", "fin-timeout", "tcp_fin_timeout = 60"),
+    ("tcp_mem = 0 0 0", "too-small", "tcp_mem = 1000 2000 4000"),
+    ("tcp_rmem = 1 1 1", "too-small", "tcp_rmem = 4096 87380 32768"),
+    ("tcp_wmem = 4096 16384 16384", "too-small", "tcp_wmem = 4096 16384 65536"),
+    ("tcp_retries2 = 5", "too-small", "tcp_retries2 = 8"),
+    ("tcp_limit_output_bytes = 9000", "too-small", "tcp_limit_output_bytes = 65536"),
+    ("tcp_min_snd_mss = 47", "limit", "tcp_min_snd_mss = 48"),
+    ("tcp_min_snd_mss = 1400", "min-snd-mss", "tcp_min_snd_mss = 536"),
+    ("tcp_syncookies = 0", "syncookies-off", "tcp_syncookies = 1"),
+    ("tcp_syncookies = 2", "syncookies-always", "tcp_syncookies = 1"),
+    ("tcp_shrink_window = 1", "shrink-window", "tcp_shrink_window = 0"),
+    ("tcp_rcvbuf_low_rtt = 0", "low-rtt-off", "tcp_rcvbuf_low_rtt = 1000"),
+    ("tcp_rcvbuf_low_rtt = 1000000", "unit-usec", "tcp_rcvbuf_low_rtt = 1000"),
+    ("tcp_ecn = 0", "ecn-off", "tcp_ecn = 2"), ("tcp_ecn = 1", "ecn-on", "tcp_ecn = 2"),
+    ("tcp_ecn = 3", "accurate-ecn", "tcp_ecn = 2"),
+    ("tcp_ecn = 9", "limit", "tcp_ecn = 5"),
+    ("tcp_ecn = 1\nnet.ipv4.tcp_ecn_fallback = 0", "ecn-fallback",
+     "tcp_ecn = 1\nnet.ipv4.tcp_ecn_fallback = 1"),
+    ("ip_local_port_range = 60000 1024", "range", "ip_local_port_range = 1024 60000"),
+    ("ip_local_port_range = 1024 1100", "few-ports",
+     "ip_local_port_range = 1024 65535"),
+    ("ip_local_port_range = 1024", "count", "ip_local_port_range = 1024 65535"),
+    ("ip_default_ttl = 1", "too-small", "ip_default_ttl = 64"),
     ("tcp_limit_output_bytes = 99999999", "tsq",
      "tcp_limit_output_bytes = 1048576"),
     ("tcp_tw_reuse=1\nnet.ipv4.tcp_timestamps=0", "tw-reuse",
@@ -69,6 +92,9 @@ def test_rule(tmp_path, bad, rule, good):
 @pytest.mark.parametrize("bad, rule, good", [
     ("netdev_max_backlog = 250000", "backlog", "netdev_max_backlog = 5000"),
     ("netdev_budget_usecs = 300000", "budget", "netdev_budget_usecs = 8000"),
+    ("netdev_budget = 10", "too-small", "netdev_budget = 300"),
+    ("netdev_max_backlog = 0", "too-small", "netdev_max_backlog = 1000"),
+    ("rmem_max = 1000", "too-small", "rmem_max = 212992"),
     ("rmem_default = 33554432", "default-all", "rmem_default = 212992"),
     ("rmem_max = 4294967296", "limit", "rmem_max = 134217728"),
     ("rmem_max = 2000000000", "memory", "rmem_max = 134217728"),
@@ -133,7 +159,7 @@ def read(tmp_path, text, name="x.sh"):
     path = tmp_path / name
     path.write_text(text)
     return [(i.key, i.value, i.line) for i in lint_read.read(path)
-            if isinstance(i, lint_read.Assignment)]
+            if isinstance(i, lint_items.Assignment)]
 
 
 def test_settings_in_scripts(tmp_path):
@@ -186,13 +212,109 @@ def test_a_later_file_wins(tmp_path):
         "/etc/sysctl.d/10-a.conf", "overridden"]
 
 
-@pytest.mark.parametrize("text, sentence", [
-    ("net.ipv4.tcp_sack 0\n", "no ="), ("\xff\xfe", "not a text file")])
-def test_refused(tmp_path, text, sentence):
+def test_one_bad_line_does_not_end_the_others(tmp_path):
     path = tmp_path / "a.conf"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(errors.UsageError, match=sentence):
+    path.write_text("net.ipv4.tcp_sack 0\nnet.ipv4.tcp_sack = 0\n")
+    found = lint.check({str(path): lint_read.read(path)}, MACHINE)
+    assert [(f.line, f.level, f.rule) for f in found] == [
+        (1, "error", "syntax"), (2, "error", "sack-off")]
+
+
+def test_no_text_file(tmp_path):
+    path = tmp_path / "a.conf"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(errors.UsageError, match="not a text file"):
         lint_read.read(path)
+
+
+# --- The running kernel -------------------------------------------------------
+
+@pytest.fixture
+def kernel(tmp_path):
+    """A kernel of a few sysctls, without modules."""
+    folder = tmp_path / "root/proc/sys/net/ipv4"
+    folder.mkdir(parents=True)
+    for name in ("tcp_congestion_control", "tcp_sack"):
+        (folder / name).write_text("")
+    (folder / "tcp_available_congestion_control").write_text("reno own\n")
+    return Kernel(tmp_path / "root")
+
+
+@pytest.mark.parametrize("key, value, level, hint", [
+    ("net.ipv4.tcp_congestion_controll", "cubic", "error",
+     "did you mean tcp_congestion_control?"),
+    ("net.ipv4.tcp_congestion_control", "cubik", "error", "did you mean cubic?"),
+    ("net.ipv4.tcp_congestion_control", "zzz", "error", "no such algorithm"),
+    ("net.ipv4.something_else", "1", "warning", "no such key"),
+    ("net.netfilter.nf_conntrack_max", "9", "note", "not loaded"),
+    ("net.ipv4.tcp_congestion_control", "bbr", "", ""),
+    ("net.ipv4.tcp_congestion_control", "own", "", ""),
+    ("net.ipv4.tcp_sack", "1", "", ""), ("net.ipv4.conf.*.rp_filter", "1", "", "")])
+def test_against_the_running_kernel(kernel, key, value, level, hint):
+    item = lint_items.Assignment("f", 1, key, value)
+    found = list(lint_rules.assignment(item, lint_rules.Machine(8 << 30, 4096,
+                                                                kernel)))
+    assert [f.level for f in found] == ([level] if level else [])
+    assert all(hint in f.why for f in found)
+    # For another machine nothing is known.
+    assert not list(lint_rules.assignment(item, MACHINE))
+
+
+# --- tuned and Ansible --------------------------------------------------------
+
+def test_a_tuned_profile(tmp_path):
+    assert read(tmp_path, """[main]
+include=throughput-performance
+[sysctl]
+# comment
+net.core.rmem_max=>16777216
+net.ipv4.tcp_rmem="4096 87380 16777216"
+net.ipv4.tcp_sack=0
+vm.swappiness=${swap}
+[sysfs]
+/sys/class/net/eth0/mtu=9000
+""", "tuned.conf") == [
+        ("net.core.rmem_max", "16777216", 5),
+        ("net.ipv4.tcp_rmem", "4096 87380 16777216", 6),
+        ("net.ipv4.tcp_sack", "0", 7), ("vm.swappiness", "${swap}", 8)]
+
+
+def test_ansible_tasks(tmp_path):
+    assert read(tmp_path, """---
+- hosts: all
+  vars:
+    sysctls:
+      net.core.wmem_max: 16777216
+  tasks:
+    - name: Window of connections
+      ansible.posix.sysctl:
+        name: net.ipv4.tcp_rmem
+        value: "4096 87380 16777216"
+        state: present
+    - name: old form
+      sysctl: name=net.ipv4.tcp_sack value=0 reload=yes
+    - sysctl: {name: 'net/ipv4/tcp_dsack', value: '0'}
+    - name: with a loop
+      sysctl:
+        name: "{{ item.key }}"
+        value: "{{ item.value }}"
+      loop:
+        - { key: net.ipv4.tcp_frto, value: 0 }  # comment
+        - key: net.ipv4.tcp_recovery
+          value: 0
+    - name: not a sysctl
+      copy: {name: x, value: 1}
+    - name: net.ipv4.tcp_fack
+    - debug: {value: 1}
+    - sysctl:
+        value: "{{ congestion }}"
+        name: net.ipv4.tcp_congestion_control
+""", "tasks.yml") == [
+        ("net.core.wmem_max", "16777216", 5),
+        ("net.ipv4.tcp_rmem", "4096 87380 16777216", 9),
+        ("net.ipv4.tcp_sack", "0", 13), ("net.ipv4.tcp_dsack", "0", 14),
+        ("net.ipv4.tcp_frto", "0", 20), ("net.ipv4.tcp_recovery", "0", 21),
+        ("net.ipv4.tcp_congestion_control", "${ congestion }", 29)]
 
 
 def test_exit_status_and_json(tmp_path):
@@ -208,8 +330,14 @@ def test_exit_status_and_json(tmp_path):
     document = json.loads(call("--json", bad, good).stdout)
     assert [(f["rule"], f["line"]) for f in document["findings"]] == [
         ("sack-off", 1), ("fin-timeout", 1)]
-    missing = call(tmp_path / "none.conf")
+    missing = call(tmp_path / "none.conf", bad)
     assert missing.returncode == 2 and "No such file" in missing.stderr
+    assert "sack-off" in missing.stdout
+    typo = tmp_path / "typo.conf"
+    typo.write_text("net.ipv4.tcp_congestion_controll = cubic\n")
+    assert "did you mean tcp_congestion_control?" in " ".join(call(typo).stdout.split())
+    assert call("--memory", "8192", typo).returncode == 0
+    typo.unlink()
     pattern = call(tmp_path / "*.none")
     assert pattern.returncode == 0 and not pattern.stderr
     assert pattern.stdout == (f"no file matches {tmp_path}/*.none: nothing to "

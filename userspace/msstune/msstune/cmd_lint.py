@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0
-"""msstune lint: check sysctl.d files and scripts before they are applied."""
+"""msstune lint: check files with settings before they are applied."""
 from __future__ import annotations
 
 import argparse
 import glob
 import json
 import os
+import sys
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
 
 from . import lint, lint_read, options, units
+from .errors import UsageError
+from .lint_items import Item
+from .lint_kernel import Kernel
 from .lint_rules import Machine
 
 
 def add(commands: options.Commands) -> None:
     cmd = commands.add_parser(
-        "lint", help="check sysctl.d files and scripts",
-        description="Find wrong units, values that the kernel refuses, obsolete "
-        "advice and overridden settings.  Changes nothing.")
+        "lint", help="check sysctl.d files, scripts, tuned and Ansible files",
+        description="Find wrong units, dangerous values, values and keys that the "
+        "running kernel refuses, obsolete advice and overridden settings.  "
+        "Changes nothing.")
     cmd.add_argument("files", nargs="+", metavar="FILE",
-                     help="sysctl.d fragment or shell script")
+                     help="sysctl.d fragment, shell script, tuned profile or "
+                     "Ansible file")
     cmd.add_argument("--memory", type=units.whole(1, 1 << 30), metavar="MIB",
-                     help="RAM of the machine they are for (default: this one)")
+                     help="RAM of the machine they are for, if not this one; skips "
+                     "the comparison with the running kernel")
     options.add_json(cmd)
     cmd.set_defaults(run=run)
 
@@ -48,15 +55,22 @@ def run(args: argparse.Namespace) -> int:
     memory = (args.memory << 20 if args.memory
               else page * os.sysconf("SC_PHYS_PAGES"))
     paths, unmatched = _files(args.files)
-    files = {str(path): lint_read.read(path) for path in paths}
-    found = lint.check(files, Machine(memory, page))
+    files: dict[str, list[Item]] = {}
+    unread = []
+    for path in paths:
+        try:
+            files[str(path)] = lint_read.read(path)
+        except UsageError as error:
+            unread.append(str(error))
+    kernel = None if args.memory else Kernel(args.root)
+    found = lint.check(files, Machine(memory, page, kernel))
     bad = [f for f in found if f.level != "note"]
     settings = sum(len(items) for items in files.values())
     if args.json:
         print(json.dumps({"format": "msstune-lint", "version": 1,
                           "files": list(files), "settings": settings,
                           "findings": [asdict(f) for f in found]}))
-        return 1 if bad else 0
+        return _status(bool(bad), unread)
     for word in unmatched:
         print(f"no file matches {word}: nothing to check there")
     for f in found:
@@ -66,4 +80,12 @@ def run(args: argparse.Namespace) -> int:
     if files:
         print(f"{settings} settings, {len(bad)} errors and warnings, "
               f"{len(found) - len(bad)} notes")
-    return 1 if bad else 0
+    sys.stdout.flush()
+    return _status(bool(bad), unread)
+
+
+def _status(bad: bool, unread: list[str]) -> int:
+    """Exit status; files that could not be read come last."""
+    for text in unread:
+        print(f"msstune: {text}", file=sys.stderr)
+    return UsageError.status if unread else int(bad)

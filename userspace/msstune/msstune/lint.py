@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from . import lint_rules
-from .lint_read import Assignment, Item
+from .lint_items import Assignment, Item, Unreadable
 from .lint_rules import Finding, Machine
 
 #: sysctl.d(5): a file masks files of the same name in the folders after its own.
@@ -55,6 +55,10 @@ def check(files: dict[str, list[Item]], machine: Machine) -> list[Finding]:
                                  f"is not read: {masked[name]} has the same name",
                                  SYSCTL_D))
         for item in items:
+            if isinstance(item, Unreadable):
+                found.append(Finding("error", "syntax", item.file, item.line,
+                                     item.text, item.why, SYSCTL_D))
+                continue
             if not isinstance(item, Assignment):
                 found += lint_rules.command(item)
                 continue
@@ -84,6 +88,12 @@ def _together(last: dict[str, Assignment]) -> list[Finding]:
             "net.ipv4.tcp_tw_reuse = 1",
             "has no effect without timestamps, which these files turn off",
             "tcp(7); RFC 6191"))
+    ecn = last.get("net.ipv4.tcp_ecn")
+    if ecn and ecn.value == "1" and value("net.ipv4.tcp_ecn_fallback") == "0":
+        found.append(Finding(
+            "warning", "ecn-fallback", ecn.file, ecn.line, "net.ipv4.tcp_ecn = 1",
+            "tcp_ecn_fallback is off: connections over paths that drop ECN packets "
+            "fail", "RFC 3168, section 6.1.1.1"))
     for socket, tcp in (("rmem", "tcp_rmem"), ("wmem", "tcp_wmem")):
         core = last.get(f"net.core.{socket}_max")
         if core and f"net.ipv4.{tcp}" not in last:

@@ -1,51 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """Reads the settings of sysctl.d fragments and of shell scripts with sysctl,
-echo > /proc/sys or device commands.  Scripts are not run."""
+echo > /proc/sys or device commands.  Scripts are not run.  tuned profiles and
+Ansible files go to lint_profiles.py."""
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
+from . import lint_profiles
 from .errors import UsageError
+from .lint_items import Assignment, Command, Item, Unreadable, dotted, squeeze
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """One assignment of a value to a sysctl."""
-
-    file: str
-    line: int
-    key: str      # with dots
-    value: str    # without repeated blanks
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command of a script that changes a device."""
-
-    file: str
-    line: int
-    words: tuple[str, ...]
-
-
-Item = Assignment | Command
 _DEVICE_TOOLS = ("ethtool", "setpci", "ip", "ifconfig", "systemctl", "service",
                  "killall")
 _KEY = re.compile(r"-?((?:net|kernel|vm|fs)[./][\w./*-]+)\s*=\s*(.*)")
-
-
-def dotted(key: str) -> str:
-    """The key with dots.  Its first separator decides how it is read, sysctl.d(5)."""
-    first = re.search(r"[./]", key)
-    if first and first[0] == "/":
-        return key.translate(str.maketrans("./", "/."))
-    return key
-
-
-def _squeeze(value: str) -> str:
-    return " ".join(value.split())
 
 
 def _is_script(path: Path, text: str) -> bool:
@@ -63,7 +33,13 @@ def read(path: Path) -> list[Item]:
         raise UsageError(f"{path}: not a text file ({error.reason})") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    return (_script if _is_script(path, text) else _fragment)(str(path), text)
+    file = str(path)
+    if lint_profiles.is_ansible(path):
+        return lint_profiles.ansible(file, text)
+    if _is_script(path, text):
+        return _script(file, text)
+    return (lint_profiles.tuned if lint_profiles.is_tuned(text) else _fragment)(
+        file, text)
 
 
 def _fragment(file: str, text: str) -> list[Item]:
@@ -77,9 +53,10 @@ def _fragment(file: str, text: str) -> list[Item]:
         if not equals:
             if line.startswith("-"):
                 continue  # excludes a key from a glob
-            raise UsageError(f"{file}:{number}: no = in {line!r}; a sysctl.d "
-                             "file has lines KEY = VALUE")
-        items.append(Assignment(file, number, dotted(key), _squeeze(value)))
+            items.append(Unreadable(file, number, line, "no =; a sysctl.d file has "
+                                    "lines KEY = VALUE"))
+            continue
+        items.append(Assignment(file, number, dotted(key), squeeze(value)))
     return items
 
 
@@ -100,7 +77,7 @@ def _script(file: str, text: str) -> list[Item]:
 def _statement(file: str, number: int, line: str) -> list[Item]:
     match = _KEY.fullmatch(line)
     if match:  # a line of a here-document for sysctl.conf
-        return [Assignment(file, number, dotted(match[1]), _squeeze(match[2]))]
+        return [Assignment(file, number, dotted(match[1]), squeeze(match[2]))]
     try:
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -125,7 +102,7 @@ def _command(file: str, number: int, words: list[str]) -> list[Item]:
         return []
     tool = words[0].rsplit("/", 1)[-1]
     if tool == "sysctl":
-        return [Assignment(file, number, dotted(key), _squeeze(value))
+        return [Assignment(file, number, dotted(key), squeeze(value))
                 for key, equals, value in (word.partition("=")
                                            for word in words[1:])
                 if equals and not key.startswith("-")]
@@ -140,7 +117,7 @@ def _command(file: str, number: int, words: list[str]) -> list[Item]:
         if target:
             return [Assignment(file, number,
                                dotted(target.removeprefix("/proc/sys/")),
-                               _squeeze(" ".join(value)))]
+                               squeeze(" ".join(value)))]
     if tool in _DEVICE_TOOLS:
         return [Command(file, number, (tool, *words[1:]))]
     return []

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import units
-from .lint_read import Assignment, Command
+from . import lint_kernel, lint_values, units
+from .lint_items import Assignment, Command
+from .lint_kernel import Kernel
 
 INT_MAX = 2**31 - 1
 IP_SYSCTL = "docs.kernel.org/networking/ip-sysctl"
@@ -28,6 +29,7 @@ class Machine:
 
     memory: int            # bytes of RAM
     page: int = 4096       # bytes
+    kernel: Kernel | None = None    # None: the files are for another machine
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,10 @@ NOT_LOWER = {
     "net.ipv4.tcp_max_tw_buckets": 16384, "net.ipv4.tcp_max_orphans": 4096}
 PAGES = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem")
 TRIPLES = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+PAIRS = ("net.ipv4.ip_local_port_range",)
 INTS = (*TRIPLES, "net.core.rmem_max", "net.core.wmem_max",
         "net.core.rmem_default", "net.core.wmem_default",
-        "net.core.optmem_max", "net.core.netdev_max_backlog")
+        "net.core.optmem_max")
 #: Kernel default of the second value, and its largest sensible value.
 DEFAULTS = {"net.ipv4.tcp_rmem": (131072, 1 << 20),
             "net.ipv4.tcp_wmem": (16384, 1 << 20)}
@@ -180,8 +183,11 @@ def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
     if item.key in DEAD:
         yield found("warning", "stale", *DEAD[item.key])
         return
+    if machine.kernel:
+        for parts in lint_kernel.check(item, machine.kernel):
+            yield found(*parts)
     numbers = _numbers(item.value)
-    known = (*SWITCHES, *CEILINGS, *NOT_LOWER, *PAGES, *INTS)
+    known = {*SWITCHES, *CEILINGS, *NOT_LOWER, *PAGES, *INTS, *lint_values.KEYS}
     if item.key in known and not numbers:
         yield found("error", "not-a-number",
                     "the value must be whole numbers; the write fails", IP_SYSCTL)
@@ -190,7 +196,7 @@ def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
         yield found(*SWITCHES[item.key][1:])
     if not numbers:
         return
-    count = 3 if item.key in PAGES + TRIPLES else 1
+    count = 3 if item.key in PAGES + TRIPLES else 2 if item.key in PAIRS else 1
     if item.key in known and len(numbers) != count:
         yield found("error", "count",
                     f"{len(numbers)} values instead of {count}: the others keep their "
@@ -201,6 +207,8 @@ def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
                     f"outside 1..{INT_MAX}: the write fails (EINVAL), and the "
                     "old value stays", IP_SYSCTL)
         return
+    for parts in lint_values.check(item.key, item.value, numbers, machine.page):
+        yield found(*parts)
     if item.key in CEILINGS and numbers[0] > CEILINGS[item.key][0]:
         yield found(*CEILINGS[item.key][1:])
     if item.key in NOT_LOWER and numbers[0] < NOT_LOWER[item.key]:

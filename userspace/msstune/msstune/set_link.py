@@ -11,6 +11,9 @@ from .errors import UsageError
 from .setting import Setting
 
 
+IPV6_MIN_MTU = 1280     # RFC 8200
+
+
 def show(device: str) -> dict[str, Any]:
     """One device as ip(8) prints it."""
     found = json.loads(system.run("ip", "-j", "-d", "link", "show", "dev",
@@ -57,6 +60,19 @@ class _Number(DeviceSetting):
 class Mtu(_Number):
     kind, key, word, low, high = "mtu", "mtu", "mtu", 68, 65536
     disruptive = True
+
+    def check(self, value: str) -> None:
+        super().check(value)
+        if int(value) < IPV6_MIN_MTU and has_ipv6(self.device):
+            raise UsageError(f"{self.name}={value}: below {IPV6_MIN_MTU} the kernel "
+                             "removes the device's IPv6 addresses, which undo does "
+                             "not restore")
+
+
+def has_ipv6(device: str) -> bool:
+    found = json.loads(system.run("ip", "-6", "-j", "addr", "show", "dev", device)
+                       or "[]")
+    return any(link.get("addr_info") for link in found)
 
 
 class TxQueueLen(_Number):

@@ -108,6 +108,9 @@ class Qdisc(DeviceSetting):
         kind = value.split()[0]
         if kind == DEFAULT and self.place[0] == "parent":
             raise UsageError(f"{self.name}={value}: only at the root")
+        if re.search(r"\blimit 0\b", value):
+            raise UsageError(f"{self.name}={value}: a queue of length 0 drops every "
+                             "packet")
         if kind != DEFAULT and kind not in _OPTIONS:
             raise UsageError(f"{self.name}={value}: only {DEFAULT}, "
                              f"{', '.join(_OPTIONS)} can be set and undone")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import lint_rules, system
 from .errors import UsageError
-from .lint_read import Assignment, dotted
+from .lint_items import Assignment, dotted
 from .setting import Setting
 
 
