@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels, and the constants of the kernel that are no
- * part of its type information.  Hooks that a kernel lacks are switched off
+ * The differences between kernels, and the constants of the kernel that are not
+ * in its type information.  Hooks that a kernel lacks are switched off
  * by userspace before loading, so they need nothing here.
  */
 #ifndef PATHPROF_COMPAT_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What userspace asked for.  Constant once the programs are loaded, so that the
- * verifier removes the code of what was not asked for.
+ * The configuration from userspace.  It is constant once the programs are
+ * loaded, so that the verifier removes the code of what was not asked for.
  */
 #ifndef PATHPROF_CONFIG_BPF_H
 #define PATHPROF_CONFIG_BPF_H

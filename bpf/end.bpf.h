@@ -94,7 +94,7 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 		goto received;
 	}
 	t->path.reason = reason;
-	/* A super-packet that is not dropped gave way to its segments. */
+	/* A GSO skb that is not dropped gave way to its segments. */
 	if (rx_stage != ST_DROP && t->segments > 1)
 		t->path.facts |= FACT_SPLIT;
 	tracked_mark(t, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,

@@ -77,8 +77,8 @@ struct tracked_pkt {
 };
 
 /*
- * What is known of a socket while its owner works on it: the packet being
- * received, who asked for transmission, and the packet that TCP transmits.
+ * The state of a socket while its owner works on it: the packet being received,
+ * the cause of a transmission, and the packet that TCP transmits.
  */
 struct sock_work {
 	__u64 sk;
@@ -167,7 +167,7 @@ struct probe_costs {
 	__u64 clock;		/* of these, reading the clock once */
 };
 
-/* What userspace asks for; constant while the programs are loaded. */
+/* The configuration from userspace; constant while programs are loaded. */
 struct pathprof_config {
 	__u32 sample;		/* 1 in this many packets */
 	__u16 port;		/* host order; 0: any */

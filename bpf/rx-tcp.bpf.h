@@ -43,7 +43,7 @@ static __always_inline __u32 prediction_off(struct sock *sk,
 	return facts;
 }
 
-/* What keeps this packet from the fast path, as tcp_rcv_established() asks. */
+/* The reasons against the fast path, as tcp_rcv_established() tests them. */
 static __always_inline __u32 unpredicted(struct sock *sk, struct tcp_sock *tp,
 					 struct sk_buff *skb, struct tracked_pkt *t)
 {
@@ -91,8 +91,8 @@ static __always_inline bool too_old(struct tcp_sock *tp, struct tracked_pkt *t)
 }
 
 /*
- * What the kernel is about to count this acknowledgement as.  That of a reset
- * is not looked at.
+ * How the kernel is about to count this acknowledgement.  It ignores that of a
+ * reset.
  */
 static __always_inline __u32 ack_class(struct tcp_sock *tp,
 				       struct sk_buff *skb, bool fast)
@@ -183,7 +183,7 @@ static __always_inline void rx_established(struct sock *sk,
 		return;
 	t = tracked_find(key, &at);
 	now = t ? bpf_ktime_get_ns() : 0;
-	/* Of the packet before, and so after this one's clock. */
+	/* This is work on the packet before, so after this one's clock. */
 	if (!config.exits)
 		rx_close();
 	w = sock_work(number);

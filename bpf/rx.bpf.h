@@ -145,8 +145,8 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 /*
  * The key is 0 if the hook of the call's entry was not attached when it began.
  * Never search for 0: it is the key of an unused entry, whose last packet would
- * be counted a second time.  Nor may the key of an earlier call remain: GRO may
- * hold that call's packet, and it is another that was merged.
+ * be counted a second time.  The key of an earlier call must not remain either:
+ * GRO may hold that call's packet, and another one was merged.
  */
 static __always_inline void rx_gro_result(int result)
 {

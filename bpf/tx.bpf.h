@@ -43,7 +43,7 @@ static __always_inline bool ack_was_late(struct tcp_sock *tp)
 	       !tp->out_of_order_queue.rb_node;
 }
 
-/* What caused this packet, and what it is; stage id of the origin. */
+/* The cause of this packet, as a stage id; sets facts that go with it. */
 static __always_inline __u32 tx_origin(struct sock *sk, struct tcp_sock *tp,
 				       struct sock_work *w, __u32 bytes)
 {
@@ -141,7 +141,7 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 }
 
 /*
- * What was stored when TCP sent the packet becomes the beginning of its path;
+ * The data stored when TCP sent the packet becomes the beginning of its path;
  * from here on it has the address it will keep.  The caller unlocks the entry.
  */
 static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *w,

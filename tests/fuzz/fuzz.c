@@ -33,7 +33,7 @@ struct options {
 	bool one;
 };
 
-/* What the process of a batch tells, even if it dies. */
+/* What the process of a batch reports, even if it dies. */
 struct shared {
 	uint64_t index, done, accepted, digest;
 	char view[128], why[128];

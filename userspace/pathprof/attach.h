@@ -17,7 +17,7 @@ struct attachments {
 	size_t n;
 };
 
-/* What decides which hooks are wanted. */
+/* Decides which hooks are wanted. */
 struct attach_choice {
 	bool bursts;		/* attached in sampling bursts only */
 	bool fine, udp;

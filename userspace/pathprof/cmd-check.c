@@ -169,7 +169,7 @@ static const char *unlike(const struct profile *a, const struct profile *b)
 	return NULL;
 }
 
-/* What is wrong with a profile by itself; NULL if nothing. */
+/* The reason why a profile cannot be compared with any; NULL if none. */
 static const char *unusable(const struct profile *p)
 {
 	struct profile_totals t;

@@ -171,7 +171,7 @@ static void print_event(const struct journeys *all, const struct journey *j,
 	putchar('\n');
 }
 
-/* What a stage takes on this path; by the first event that enters it. */
+/* The mean time of a stage on this path, by the first event that enters it. */
 static const char *mean_text(const struct profile_path *path,
 			     unsigned int at, char out[24])
 {

@@ -144,7 +144,7 @@ static void print_next(const char *command, const char *file)
 			printable(file, name, sizeof(name)));
 }
 
-/* What was saved, in a line; an empty profile needs a word more. */
+/* A line about the profile that was saved; one more if it is empty. */
 static void print_saved(const struct profile *p, const char *output)
 {
 	struct profile_totals t;

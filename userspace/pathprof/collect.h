@@ -21,7 +21,7 @@ struct sums {
 void sums__counts(const struct sums *s, uint64_t *counters);
 int sums__paths(const struct sums *s, struct profile *p);
 void sums__stages(const struct sums *s, struct profile *p);
-/* What had not arrived; only once nothing changes it any more. */
+/* Packets that have not arrived; call it when nothing changes any more. */
 int sums__tracked(const struct sums *s, struct profile *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a session's choice of packets is to the BPF programs. */
+/* A session's choice of packets as constants of the BPF programs. */
 #ifndef PATHPROF_CONFIG_H
 #define PATHPROF_CONFIG_H
 

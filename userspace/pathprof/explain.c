@@ -117,7 +117,7 @@ static const struct {
 	{ "hold", "hold", "Sending data", "at once", "held back", way_hold },
 	{ "qdisc", "qdisc", "Queueing before the driver", "none", "queued",
 	  way_qdisc },
-	{ "split", "split", "Segmentation of sent super-packets", "device",
+	{ "split", "split", "Segmentation of sent GSO skbs", "device",
 	  "software", way_split },
 	{ "retransmit", "none", "Sent data", "first time", "again",
 	  way_retransmit },

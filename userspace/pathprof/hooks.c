@@ -13,7 +13,7 @@
 
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
 
-/* What the kernel knows of the function or tracepoint of one hook. */
+/* The kernel's data about the function or tracepoint of one hook. */
 struct target {
 	const char *name;
 	int symbols;		/* of this name in the symbol table */

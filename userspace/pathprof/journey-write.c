@@ -33,7 +33,7 @@ static size_t events_of(const struct writer *w, uint32_t number)
 	return w->first[number + 1] - w->first[number];
 }
 
-/* What a filter rejected after the packet's first events is left out. */
+/* Packets that a filter rejected after their first events are left out. */
 static bool disowned(const struct writer *w, uint32_t number)
 {
 	return event_at(w, w->order[w->first[number + 1] - 1])->what ==
@@ -110,7 +110,7 @@ static void put_flow(FILE *f, const struct event_flow *e)
 		e->destination_port, e->seq, e->ifindex, e->netns);
 }
 
-/* What was known before an event, and what it adds. */
+/* Flags and facts found before an event, and those it adds. */
 struct step {
 	uint64_t first_ns, last_ns;
 	uint32_t flags, facts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What follows from a packet's events: the path it took, as the kernel's sums
- * count it, and which other packets carried the same data.
+ * Computes from a packet's events the path it took, as the kernel's sums count
+ * it, and which other packets carried the same data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ size_t event__size(const struct event *event, size_t room)
 }
 
 /*
- * What tracked_mark() and tracked_again() did, from their events: the time
+ * Repeats tracked_mark() and tracked_again() from their events: the time
  * before a new stage counts to the last one of the path; a packet that goes
  * back to a stage does so from the one it is in.
  */

@@ -105,7 +105,7 @@ static void put_kind(struct metric **m, const struct profile *p,
 		    k->name, "byte");
 }
 
-/* What a packet that passes the stage spends there. */
+/* Mean work at a stage of a packet that passes it. */
 static void put_stage(struct metric **m, const struct profile *p,
 		      unsigned int id, __u8 dir)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What reaches a terminal or a pipe: messages, text that is safe to show, JSON,
+ * Output to a terminal or a pipe: messages, text that is safe to show, JSON,
  * and the final check of stdout.
  */
 #include <errno.h>

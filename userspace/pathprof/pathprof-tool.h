@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the commands share: the tables of commands and options, messages,
+ * Shared by the commands: the tables of commands and options, messages,
  * exit statuses.  Commands never include one another.
  */
 #ifndef PATHPROF_TOOL_H

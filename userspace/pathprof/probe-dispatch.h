@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What it costs to get to a hook's program and back: the time of a system
+ * The cost of reaching a hook's program and returning: the time of a system
  * call that passes hooks, before they are attached and after.
  */
 #ifndef PATHPROF_PROBE_DISPATCH_H

@@ -77,8 +77,8 @@ static uint64_t before(const struct profile *p, const struct path_key *k,
 }
 
 /*
- * What led to a transmission has a clock for its first packet only; for others
- * it lasts no time.  It keeps what is pathprof's.
+ * The cause of a transmission has a clock for its first packet only; for others
+ * it lasts no time.  Nothing is subtracted from it.
  */
 static bool is_origin(const struct path_key *k, unsigned int at)
 {

@@ -46,7 +46,7 @@ struct profile_path {
 	uint64_t probe_ns[PATH_STAGES];	/* of stage_ns, pathprof's own */
 };
 
-/* What pathprof's own work takes, measured before the recording; ns. */
+/* The cost of pathprof's own work, measured before the recording; ns. */
 struct profile_probe {
 	uint64_t event;		/* to a tracepoint's program and back */
 	uint64_t function;	/* to that of a function; 0: none attached */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the readers of profiles and of events share: they trust nothing.
+ * Shared by the readers of profiles and of events, which trust nothing.
  */
 #ifndef PATHPROF_READER_H
 #define PATHPROF_READER_H

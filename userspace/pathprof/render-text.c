@@ -277,7 +277,7 @@ static void print_losses(FILE *f, const struct profile *p)
 			(unsigned long long)p->ends[END_EVICTED]);
 }
 
-/* What pathprof's own work is of all: off the times shown, or in them. */
+/* pathprof's own share of all work: subtracted from the times, or in them. */
 static void print_probe(FILE *f, const struct profile *p)
 {
 	char with[8], without[8];

@@ -210,7 +210,7 @@ static void size_events(struct session *s)
 		bpf_map__set_autocreate(s->skel->maps.event_ring, false);
 }
 
-/* What the calibration left in the ring does not count. */
+/* The calibration's events in the ring do not count. */
 static int begin_events(struct session *s, char *err, size_t len)
 {
 	int rc;
@@ -268,7 +268,10 @@ static int load(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-/* What a call passes was attached since it took `before`: for each of them. */
+/*
+ * The cost of reaching one hook: what a call takes now, less the time `before`
+ * these hooks were attached.
+ */
 static uint64_t way_to(const struct session *s, const char *const *names,
 		       uint64_t before, uint64_t (*call)(void))
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can be computed from the sums of a path: quantiles and variance from
+ * Statistics from the sums of a path: quantiles and variance from
  * the log2 histogram, so within a bucket they are estimates; the mean is
  * exact.  The histogram is of times as measured: what pathprof's own work has
  * of the mean packet comes off what is found in it.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What can be computed from the sums of a path.  Pure. */
+/* Statistics from the sums of a path.  Pure. */
 #ifndef PATHPROF_STATS_H
 #define PATHPROF_STATS_H
 
