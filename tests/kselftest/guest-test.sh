@@ -19,7 +19,7 @@ skip() {
 [ "${MSSFRAC_GUEST:-}" ] ||
 	skip "it changes the kernel it runs on: use a virtual machine and set MSSFRAC_GUEST=1"
 
-export MODULE=$here/modules/mssfrac.ko
+export MODULE=${MSSFRAC_MODULE:-$here/modules/mssfrac.ko}
 export KUNIT_MODULE=$here/modules/mssfrac_kunit.ko
 [ -e "$MODULE" ] || skip "mssfrac.ko was not built: set KDIR and build again"
 for tool in ethtool insmod ip modinfo python3 setpriv ss strip sysctl tc; do
