@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -22,7 +23,7 @@ sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 from msstune_facts import DEVICE, SENDER, facts  # noqa: E402
 from prometheus_client import CollectorRegistry  # noqa: E402
 from prometheus_client.openmetrics import exposition, parser  # noqa: E402
-from msstune import diagnose, openmetrics  # noqa: E402
+from msstune import diagnose, metrics_server, openmetrics  # noqa: E402
 
 GIVEN = facts(
     {"d_rwnd_limited": 1_000_000, "d_total_retrans": 7, "rtt": 10000},
@@ -123,7 +124,7 @@ def watching(port):
                            str(port)], stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()
-            yield
+            yield process
         finally:
             process.kill()
 
@@ -142,6 +143,61 @@ def test_served_on_loopback():
         second = subprocess.run([TOOL, "watch", "--port", str(port)],
                                 capture_output=True, text=True, check=False)
     assert second.returncode == 1 and "Address already in use" in second.stderr
+
+
+def threads(process):
+    text = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"Threads:\s+(\d+)", text)[1])
+
+
+def test_half_open_requests():
+    """Connections that send nothing cost few threads, and no scrape."""
+    port = free_port()
+    with watching(port) as process:
+        url = f"http://127.0.0.1:{port}/metrics"
+        wait_for(url, "msstune_round_overhead")
+        silent = []
+        for _ in range(200):
+            silent.append(socket.socket())
+            silent[-1].settimeout(5)
+            try:
+                silent[-1].connect(("127.0.0.1", port))
+                silent[-1].sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+            except OSError:
+                break   # the queue of the listener is full
+            assert threads(process) < 20
+        assert len(silent) > 60
+        assert "msstune_connections" in get(url)
+        for one in silent:
+            one.close()
+
+
+def test_a_request_that_never_ends(monkeypatch):
+    """A byte now and then does not hold a worker."""
+    monkeypatch.setattr(metrics_server, "LIMIT", 0.5)
+    server = metrics_server.Server("127.0.0.1", 0, lambda accept: (b"x", "text"))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    slow = socket.create_connection(server.server_address)
+    start = time.monotonic()
+    with pytest.raises(OSError):
+        while time.monotonic() - start < 20:
+            slow.sendall(b"G")
+            time.sleep(0.1)  # the client is slow
+    assert not server._active
+    server.shutdown()
+    server.server_close()
+
+
+def test_other_paths_and_methods():
+    port = free_port()
+    with watching(port):
+        wait_for(f"http://127.0.0.1:{port}/metrics", "msstune_round_overhead")
+        for request, status in ((b"GET /etc/passwd HTTP/1.0", b"404"),
+                                (b"POST /metrics HTTP/1.0", b"501"),
+                                (b"GET /metrics?a=b HTTP/1.0", b"200")):
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                sock.sendall(request + b"\r\n\r\n")
+                assert status in sock.recv(100)
 
 
 def test_a_real_prometheus_scrapes_it(tmp_path):

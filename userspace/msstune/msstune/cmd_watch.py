@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import collect, diagnose, options, units
+from . import collect, diagnose, metrics_server, options, units
 from .errors import NotSupported, TuneError
 
 
@@ -33,7 +33,7 @@ def add(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     try:
         import prometheus_client
-        from prometheus_client import CollectorRegistry
+        from prometheus_client import CollectorRegistry, exposition
 
         from . import openmetrics
     except ImportError as error:
@@ -53,11 +53,17 @@ def run(args: argparse.Namespace) -> int:
     registry = CollectorRegistry()
     collector: Any = Collector()    # older versions want their own base class
     registry.register(collector)
+
+    def render(accept: str) -> tuple[bytes, str]:
+        encoder, content_type = exposition.choose_encoder(accept)
+        return encoder(registry), content_type
+
     try:
-        prometheus_client.start_http_server(args.port, args.listen, registry)
+        server = metrics_server.Server(args.listen, args.port, render)
     except OSError as error:
         raise TuneError(f"{args.listen}:{args.port}: {error.strerror}"
                         ) from error
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://{args.listen}:{args.port}/metrics", flush=True)
     while True:
         try:
