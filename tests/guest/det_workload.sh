@@ -8,7 +8,7 @@ plan 4
 PP=$TOP/build/bin/pathprof
 record() {
 	/usr/bin/python3 -B "$TOP/tests/bench/ladder/measure.py" \
-		"$TOP/build/bin/tcpload" "$PP" "$TMP" "$@"
+		"$TOP/build/bin/tcpload" "$PP" "$TMP" "${@:1:2}" no "${@:3}"
 }
 # of FILE EXPRESSION: what Python makes of the profile p
 of() {

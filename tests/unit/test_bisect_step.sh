@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# scripts/bisect-step: what it says of good, worse and useless kernels, as
-# `git bisect run` wants it, and that a suspect gets a second hearing.  Guest
-# and build are played by stubs; `pathprof check` is the real one.
+# scripts/bisect-step: its verdict on good, worse and unusable kernels, as `git
+# bisect run` expects it; that a suspect is recorded again; which changed
+# functions ran; and with what a baseline compares.  Guest and build are stubs,
+# `pathprof check` is the real one.
 set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,27 +16,40 @@ cp -r "$top/tests/bench/ladder" "$tree/tests/bench/"
 ln -s "${PATHPROF:-$top/build/bin/pathprof}" "$tree/build/bin/pathprof"
 
 # Each recording takes a line of the file script: its exit status, or how much
-# more the stage estab costs, in %.
+# more the stage estab costs, in %.  The functions it runs are in the file runs.
 cat >"$tree/scripts/workload" <<END
 #!/bin/bash
 echo "\$@" >>"$tmp/calls"
+case " \$* " in
+*" -r 0 "*)
+	for workload; do cp "$tmp/runs" "\$6/\$workload.functions" 2>/dev/null; done
+	exit 0
+	;;
+*" --functions "*) cp "$tmp/runs" "\$6/\${@: -1}.functions" ;;
+esac
 line=\$(head -n 1 "$tmp/script")
 sed -i 1d "$tmp/script"
 case \$line in
 exit*) \$line ;;
 esac
 release=6.1.0-56-amd64
-[ "\$2" != /image/of/tree ] || release=6.12.117
-exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\$7.json" \
+[[ \$2 != */vmlinuz-of-tree ]] || release=6.12.117
+exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\${@: -1}.json" \
 	"slower('estab', 1 + \$line / 100); p['kernel']['release'] = '\$release'"
 END
 cat >"$tree/scripts/tree-kernel" <<END
 #!/bin/sh
 echo "tree-kernel \$*" >>"$tmp/calls"
+cp "$tmp/functions" "\$2/functions.json"
+cp "$tmp/made" "\$2/made-from"
 echo compiling
-echo /image/of/tree
+echo "\$2/vmlinuz-of-tree"
 exit \$(cat "$tmp/builds")
 END
+: >"$tree/build/bin/tcpload"
+echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "1"}' >"$tmp/functions"
+echo '{"tcp_ack": 4000, "tcp_push": 1000}' >"$tmp/runs"
+echo "gcc 12" >"$tmp/made"
 chmod +x "$tree/scripts/"*
 n=0
 bad=0
@@ -78,10 +92,10 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..30
+echo 1..45
 expect "a kernel must be named" 128 usage "" -w bulk
-expect "of two none is taken" 128 "one kernel" "" 6.1 6.12
-expect "an option must exist" 128 "unknown option" "" --fast 6.1
+expect "of two none is taken" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
+expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
 expect "a workload must exist" 128 "no workload is called bulky" "" -w bulky 6.1
 expect "a seed is a number" 128 "takes 0 to 499" "" --seed 500 6.1
 expect "without a baseline it says how to make one" 128 \
@@ -101,14 +115,15 @@ expect "JSON is one object" 1 '"verdict": "worse"' 5,5 --json 6.1
 expect "a guest that does not boot tells nothing" 125 "" "exit 125" 6.1
 expect "what no guest can do ends the bisection" 128 "" "exit 3" 6.1
 expect "a tree does not compare with a packaged kernel" 128 \
-	"amd64, is packaged, and . is built" 0 .
+	"amd64, is packaged, and . is built" 0 \
+	-b "$tree/build/bisect/packaged" .
 calls "and is not built" . 0
 expect "it has a baseline of its own" 0 "5 of 5" 0,0.1,0.2,0.1,0 \
 	-b "$tmp/of-tree" --good .
 expect "nor a packaged kernel with a tree" 128 "6.12 is packaged" 0 \
 	-b "$tmp/of-tree" 6.12
 expect "a tree is built" 0 "on .: good" 0 -b "$tmp/of-tree" .
-calls "once, and its image recorded" "-k /image/of/tree" 1
+calls "once, and its image recorded" "-k .*/vmlinuz-of-tree" 1
 echo 125 >"$tmp/builds"
 expect "a tree that does not build tells nothing" 125 "" 0 \
 	-b "$tmp/of-tree" .
@@ -116,5 +131,37 @@ calls "and boots nothing" " -s " 0
 echo 3 >"$tmp/builds"
 expect "where none can be built the bisection ends" 128 "" 0 \
 	-b "$tmp/of-tree" .
+echo 0 >"$tmp/builds"
+expect "what did not change is said not to have" 0 "no function differs" 0 \
+	-b "$tmp/of-tree" .
+echo '{"net/a.o tcp_ack": "2", "net/b.o ip_rcv": "1"}' >"$tmp/functions"
+expect "a changed function that runs is counted" 0 \
+	"1 functions differ.*1 of them run.*tcp_ack 4,000 times" 0 -b "$tmp/of-tree" .
+echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
+expect "where no changed function runs nothing is told" 125 \
+	"none of them runs in ping-pong: ip_rcv" 0 -b "$tmp/of-tree" .
+expect "nor by any other workload" 125 "no workload runs them" 0 -b "$tmp/of-tree" .
+sed -i 's/"tcp_push": 1000/"ip_rcv": 77/' "$tmp/of-tree/ping-pong.baseline"
+expect "a workload that runs it is named" 125 "-w udp runs ip_rcv 77 times" 0 \
+	-b "$tmp/of-tree" .
+expect "worse is worse, whatever ran" 1 "none of them runs" 5,5 -b "$tmp/of-tree" .
+git init -q "$tmp/linux" && touch "$tmp/linux/.git/BISECT_LOG"
+expect "in a bisection such a commit is good" 0 "not exercised, and so good" 0 \
+	-b "$tmp/of-tree" .
+expect "a time limit follows from the baseline" 0 "" 0 -b "$tmp/of-tree" .
+calls "of some minutes" "-t 1[23][0-9] " 1
+expect "a report of the kernel is accepted" 0 "" 0 -b "$tmp/of-tree" \
+	--accept "WARNING: net" .
+calls "by the guest" "--accept WARNING: net" 1
+echo "gcc 13" >"$tmp/made"
+expect "a baseline of another compiler is refused" 128 "bisect.config or compiler" 0 \
+	-b "$tmp/of-tree" .
+echo "gcc 12" >"$tmp/made"
+echo changed >"$tree/build/bin/tcpload"
+expect "and one of another load" 128 "another tcpload" 0 -b "$tmp/of-tree" .
+calls "before it is built" "tree-kernel" 0
+: >"$tree/build/bin/tcpload"
+expect "a tree has a folder of its own" 128 \
+	"build/bisect/tree-linux-[0-9a-f]*; record" 0 .
 expect "tolerance must be a number" 128 tolerance 0 --tolerance x 6.1
 exit $bad

@@ -4,6 +4,7 @@ guests that ended in every way, played by a shell script, and its clean-up."""
 import argparse
 import importlib.machinery
 import importlib.util
+import re
 import os
 import shlex
 import signal
@@ -34,7 +35,7 @@ def verdict(tmp_path, monkeypatch, status=None, log=None, last="", timeout=20):
         (tmp_path / "dmesg").write_text(log)
     monkeypatch.setattr(guest, "vng_command",
                         lambda *_: ["sh", "-c", f"echo output; {last}"])
-    args = argparse.Namespace(timeout=timeout, rwdir=[])
+    args = argparse.Namespace(timeout=timeout, rwdir=[], accept=None)
     handlers = {s: signal.getsignal(s) for s in (signal.SIGTERM,
                                                  signal.SIGINT)}
     try:
@@ -73,6 +74,26 @@ def test_verdict(tmp_path, monkeypatch, wanted, status, log):
     assert verdict(tmp_path, monkeypatch, status, log) == wanted
 
 
+WARN_AT_BOOT = """[0.1] Linux version 6.12
+[0.2] ------------[ cut here ]------------
+[0.2] WARNING: CPU: 0 PID: 1 at kernel/sched/core.c:9 sched_init+0x1/0x2
+[0.2] Call Trace:
+[0.2] ---[ end trace 0000000000000000 ]---
+"""
+
+
+@pytest.mark.parametrize("accept, more, found", [
+    ("sched_init", "", 0),
+    ("tcp_ack", "", 2),
+    ("sched_init", "[9.0] BUG: unable to handle page fault", 1),
+    ("sched_init", WARN_AT_BOOT.replace("sched_init", "tcp_ack"), 2),
+    ("sched_init", "[9.0] [ cut here ]\n[9.0] WARNING: cut short", 1),
+])
+def test_an_accepted_report_is_no_splat(tmp_path, accept, more, found):
+    (tmp_path / "dmesg").write_text(WARN_AT_BOOT + more)
+    assert len(load().splats(tmp_path, re.compile(accept))) == found
+
+
 def test_hang_is_ended_and_reported(tmp_path, monkeypatch):
     assert verdict(tmp_path, monkeypatch, None, LOG, "sleep 1000",
                    timeout=1) == 124
@@ -96,7 +117,7 @@ loader.exec_module(guest)
 guest.adopt_orphans()
 guest.vng_command = lambda *_: ["sh", "-c", "sh -c 'echo $$; sleep 1000' & wait"]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-guest.run_in(argparse.Namespace(timeout=100, rwdir=[]), Path("x"),
+guest.run_in(argparse.Namespace(timeout=100, rwdir=[], accept=None), Path("x"),
              Path({str(tmp_path)!r}))
 """
     harness = subprocess.Popen([sys.executable, "-c", program],
@@ -162,7 +183,7 @@ def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     monkeypatch.setattr(guest, "run_in",
                         lambda args, image, share: (share / "run").read_text())
-    args = argparse.Namespace(mode="fast", log=None, rwdir=[],
+    args = argparse.Namespace(mode="fast", log=None, rwdir=[], accept=None,
                               command=["echo", "a  'b'"])
     script = guest.run(args, Path("vmlinuz-6.1"))
     assert shlex.join(args.command) in script

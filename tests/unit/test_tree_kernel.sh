@@ -75,13 +75,14 @@ times() {
 }
 
 echo "KTAP version 1"
-echo "1..22"
+echo "1..25"
 
 play nothing
 expect "no tree named" 2 "usage:"
 expect "two trees named" 2 "usage:" "$tmp/tree" "$tmp/tree"
 expect "an unknown option" 2 "unknown option --out" --out x "$tmp/tree"
 expect "--output without a folder" 2 "needs a folder" --output
+expect "--copy to no folder" 2 "needs a folder" --copy "$tmp/none" "$tmp/tree"
 expect "no such folder" 2 "no such folder" "$tmp/none"
 expect "a folder that is no kernel" 2 "no kernel source tree" "$tmp"
 mkdir "$tmp/my tree"
@@ -107,7 +108,7 @@ path=$tmp/bin expect "missing headers are named" 3 "missing: libelf" "$tmp/tree"
 
 "$top/scripts/setup" --check bisect 2>"$tmp/said" || {
 	echo "# $(cat "$tmp/said")"
-	while [ $n -lt 22 ]; do
+	while [ $n -lt 25 ]; do
 		n=$((n + 1))
 		echo "ok $n # SKIP needs the tools of scripts/setup bisect"
 	done
@@ -130,10 +131,19 @@ touch "$tmp/tree/net/ipv4/Kconfig"
 expect "another commit, with another Kconfig" 0 "built in" "$tmp/tree"
 verdict "configures again, and the last image is gone" "$(
 	[ "$(times)" -eq 1 ] && [ ! -e "$first" ] || echo "it did not, or is not")"
+mkdir "$tmp/copy"
+expect "a copy that later builds leave alone" 0 "built in" --copy "$tmp/copy" "$tmp/tree"
+verdict "with configuration, tools and functions" "$(
+	[ "$(cat "$tmp/path")" = "$tmp/copy/vmlinuz-6.99.2" ] || cat "$tmp/path"
+	grep -q ^CONFIG_NET=y "$tmp/copy/config" || echo "no configuration"
+	grep -q pahole "$tmp/copy/made-from" || grep -q '^v1' "$tmp/copy/made-from" ||
+		echo "no tools"
+	grep -q '^{' "$tmp/copy/functions.json" || echo "no functions")"
 touch "$tmp/tree/broken"
 expect "a tree that does not build is skipped" 125 "error: planted" "$tmp/tree"
-verdict "no image of an earlier step stays" "$(
-	compgen -G "$tmp/cache/mssfrac/*/vmlinuz-*")"
+verdict "no image of an earlier step stays, but its copy" "$(
+	compgen -G "$tmp/cache/mssfrac/*/vmlinuz-*"
+	[ -s "$tmp/copy/vmlinuz-6.99.2" ] || echo "the copy is gone")"
 
 play 'DEBUG_INFO_BTF|NET_SCH_FQ='
 expect "a tree without BTF is skipped, once for all that is lost" 125 \

@@ -6,7 +6,10 @@ Each round is one run without pathprof, for the total cost, and one under
 FOLDER/WORKLOAD-SEED.json for each round: a profile, with the result of the
 unprofiled run as its member "load" (profile-format.rst).
 
-usage: record.py LOAD PATHPROF FOLDER FIRST-SEED ROUNDS WORKLOAD...
+With "functions" instead of "no" it also writes FOLDER/WORKLOAD.functions, the
+calls of each function of the kernel in a shortened run.
+
+usage: measure.py LOAD PATHPROF FOLDER FIRST-SEED ROUNDS no|functions WORKLOAD...
 """
 import json
 import os
@@ -121,8 +124,29 @@ def record(workload, pathprof, output, seed):
     return load
 
 
+def count_functions(workload, output):
+    """Calls of each function while a shortened run lasts, as {name: calls}; no
+    file where the kernel cannot count them."""
+    tracing = Path("/sys/kernel/tracing")
+    switch = tracing / "function_profile_enabled"
+    if not (tracing / "trace").exists():
+        run("mount", "-t", "tracefs", "tracefs", tracing)
+    if not switch.exists():
+        return
+    switch.write_text("1")
+    run("ip", "netns", "exec", "a", *arguments(workload.warm_up))
+    switch.write_text("0")
+    calls = {}
+    for table in (tracing / "trace_stat").glob("function*"):
+        for line in table.read_text().splitlines():
+            words = line.split()
+            if len(words) > 1 and words[1].isdigit():
+                calls[words[0]] = calls.get(words[0], 0) + int(words[1])
+    output.write_text(json.dumps(calls) + "\n")
+
+
 def main():
-    load, pathprof, folder, first, rounds, *names = sys.argv[1:]
+    load, pathprof, folder, first, rounds, functions, *names = sys.argv[1:]
     # Reading a program over 9p takes longer than running it.
     programs = Path(tempfile.mkdtemp())
     shutil.copy(load, programs / "tcpload")
@@ -137,6 +161,9 @@ def main():
                 print(f"{name:<10} seed {seed:3} {done['packets']:7} packets"
                       f"{done['ns'] / done['packets']:12.2f} ns each",
                       flush=True)
+            if functions == "functions":
+                count_functions(WORKLOADS[name],
+                                Path(folder) / f"{name}.functions")
 
 
 if __name__ == "__main__":
