@@ -48,6 +48,14 @@ whole_run() {
 		change new.json 'p["load"] = {"ns": 10030000, "packets": 1000}' &&
 		gives 1 'worse +load\.time .* 0\.25$' base-load.json new.json
 }
+# More and cheaper packets for the same bytes, and more instructions for them.
+same_bytes() {
+	change base-load.json 'p["load"] = {"ns": 10000000, "packets": 1000, "bytes": 500000}' &&
+		change new.json 'p["load"] = {"ns": 10540000, "packets": 1125, "bytes": 500000}' &&
+		gives 1 'worse +load\.byte .*\+5\.40 %' base-load.json new.json &&
+		gives 1 'worse +load\.packets .*\+12\.50 %' base-load.json new.json &&
+		gives 0 'better +load\.time .*-6' --metric load.time base-load.json new.json
+}
 share() {
 	change new.json '
 for x in path("rx", "data", "fast"): x["packets"] //= 2' &&
@@ -107,7 +115,7 @@ corrected() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..18"
+echo "1..19"
 change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
@@ -115,6 +123,7 @@ check "a slower stage is named" slower_named
 check "a faster one is better" faster
 check "a change within the tolerance is none" small
 check "of the unprofiled run within a quarter of it" whole_run
+check "more packets for the same bytes are worse" same_bytes
 check "more packets on the slow path are worse" share
 check "baselines that differ widen the bound" spread
 check "one of five does not" outlier

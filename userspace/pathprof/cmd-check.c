@@ -126,7 +126,8 @@ static bool compare(const struct check *c, const struct metric *m,
 		f->change /= f->base;
 		f->bound /= f->base;
 	}
-	f->bound = fmax(f->bound, strcmp(m->name, METRIC_LOAD) ?
+	f->bound = fmax(f->bound,
+			strncmp(m->name, METRIC_LOAD, strlen(METRIC_LOAD)) ?
 			c->tolerance : c->tolerance / STEADIER);
 	f->moved = fabs(f->change) > f->bound;
 	f->worse = f->moved && f->change * f->bad > 0;

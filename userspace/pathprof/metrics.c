@@ -38,7 +38,7 @@ static const struct kind {
  * Three of each kind, one of each stage, the drops of two directions, and the
  * unprofiled run.
  */
-#define MOST (3 * NKINDS + 2 * PATHPROF_STAGE_MAX + 3)
+#define MOST (3 * NKINDS + 2 * PATHPROF_STAGE_MAX + 5)
 
 struct sum {
 	double packets, bytes, work_ns;
@@ -170,6 +170,13 @@ struct metric *metrics(const struct profile *p, size_t *n)
 	if (p->load_packets)
 		put(&m, METRIC_COST, (double)p->load_ns / p->load_packets,
 		    p->load_packets, 1, "load", "time");
+	/* More and cheaper packets for the same data are no gain. */
+	if (p->load_packets && p->load_bytes) {
+		put(&m, METRIC_COST, (double)p->load_ns / p->load_bytes,
+		    p->load_packets, 1, "load", "byte");
+		put(&m, METRIC_COST, (double)p->load_packets / p->load_bytes,
+		    p->load_packets, 1, "load", "packets");
+	}
 	*n = m - first;
 	return first;
 }

@@ -8,8 +8,8 @@
 
 #include "profile.h"
 
-/* Of the run without pathprof, if the profile has one. */
-#define METRIC_LOAD	"load.time"
+/* Begins those of the run without pathprof, if the profile has one. */
+#define METRIC_LOAD	"load."
 
 enum metric_kind { METRIC_COST, METRIC_SHARE };
 

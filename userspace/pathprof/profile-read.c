@@ -234,6 +234,8 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 		o = reader__object(r, root, "load");
 		p->load_ns = reader__number(r, o, "ns", INT64_MAX);
 		p->load_packets = reader__number(r, o, "packets", INT64_MAX);
+		if (json_object_get(o, "bytes"))
+			p->load_bytes = reader__number(r, o, "bytes", INT64_MAX);
 	}
 	read_account(r, root, p);
 	read_reasons(r, root, p);

@@ -163,8 +163,9 @@ static json_t *load_json(const struct profile *p)
 {
 	if (!p->load_packets)
 		return NULL;
-	return json_pack("{s:I s:I}", "ns", (json_int_t)p->load_ns, "packets",
-			 (json_int_t)p->load_packets);
+	return json_pack("{s:I s:I s:I}", "ns", (json_int_t)p->load_ns, "packets",
+			 (json_int_t)p->load_packets, "bytes",
+			 (json_int_t)p->load_bytes);
 }
 
 /* A command line may hold bytes that are not UTF-8; JSON may not. */

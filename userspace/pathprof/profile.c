@@ -367,7 +367,8 @@ bool profile__fits(const struct profile *p)
 	       p->counters[CN_SAMPLED] <= INT64_MAX &&
 	       count_list(&times, p->stage_hist,
 			  PATHPROF_STAGE_MAX * HIST_BUCKETS) &&
-	       count(&load, p->load_ns) && p->load_packets <= INT64_MAX;
+	       count(&load, p->load_ns) && p->load_packets <= INT64_MAX &&
+	       p->load_bytes <= INT64_MAX;
 }
 
 static void add(uint64_t *to, const uint64_t *from, size_t n)
@@ -467,6 +468,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 	to->followed += from->followed;
 	to->load_ns += from->load_ns;
 	to->load_packets += from->load_packets;
+	to->load_bytes += from->load_bytes;
 	raise(&to->duration_ns, from->duration_ns);
 	raise(&to->open_ns, from->open_ns);
 	raise(&to->probe_ns, from->probe_ns);

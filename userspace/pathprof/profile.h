@@ -74,7 +74,7 @@ struct profile {
 	uint32_t sample;
 	uint32_t budget_ppm;	/* CPU share allowed to bursts; 0: no bursts */
 	/* The same command's run without pathprof; 0: none was made. */
-	uint64_t load_ns, load_packets;
+	uint64_t load_ns, load_packets, load_bytes;
 	uint16_t port;
 	char addr[56];		/* ADDR/BITS; "" if not filtered */
 	char filter[PROFILE_FILTER];	/* by anything else, in words */
