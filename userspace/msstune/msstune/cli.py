@@ -44,6 +44,11 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _drop_stdout() -> None:
+    """Python would complain again at exit about what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> int:
     args = parser().parse_args()
     # The rollback timer changes to another folder.
@@ -53,13 +58,16 @@ def main() -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader closed the pipe; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 1
     except KeyboardInterrupt:
         print("msstune: interrupted; changes that were not kept are undone",
               file=sys.stderr)
         return 130
     except (TuneError, OSError) as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_stdout()
         print(f"msstune: {error}", file=sys.stderr)
         return getattr(error, "status", 1)

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from . import auto, auto_page, cmd_verify, options, units
+from . import auto, auto_page, cmd_verify, options, output_file, units
 from .auto import Round, Search
 from .request import Request
 
@@ -58,9 +58,8 @@ def run(args: argparse.Namespace) -> int:
                     "rounds": [turn.document() for turn in rounds],
                     "kept": [o.document()["settings"] for o in kept],
                     "advice": auto.advice(rounds)}
-        (session.directory / "auto.json").write_text(json.dumps(document), "utf-8")
-        (session.directory / "auto.html").write_text(auto_page.page(document),
-                                                     "utf-8")
+        output_file.store(session.directory / "auto.json", json.dumps(document))
+        output_file.store(session.directory / "auto.html", auto_page.page(document))
     for text in auto.advice(rounds):
         session.tell(f"advice: {text}")
     session.tell(f"end: {end}; kept: "

@@ -6,7 +6,7 @@ import argparse
 import json
 import textwrap
 
-from . import collect, diagnose, options
+from . import collect, diagnose, options, output_file
 from .diagnosis import LIMITS, Diagnosis
 from .errors import UsageError
 
@@ -36,9 +36,11 @@ def facts_of(args: argparse.Namespace) -> collect.Facts:
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{args.facts}: not facts of msstune: "
                              f"{error}") from error
+    if args.save:
+        output_file.check(args.save)
     facts = collect.collect(args.interval, profile_file=args.profile)
     if args.save:
-        args.save.write_text(json.dumps(facts), encoding="utf-8")
+        output_file.store(args.save, json.dumps(facts))
     return facts
 
 
@@ -51,6 +53,8 @@ def show(d: Diagnosis) -> None:
 
 def run(args: argparse.Namespace) -> int:
     facts = facts_of(args)
+    if str(args.save) == "-":
+        return 0    # stdout has the facts
     found = diagnose.diagnose(facts)
     verdict = diagnose.verdict(found)
     if args.json:

@@ -25,6 +25,8 @@ def add(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     facts = cmd_diagnose.facts_of(args)
+    if str(args.save) == "-":
+        return 0    # stdout has the facts
     found = diagnose.diagnose(facts)
     proposals = plan.propose(facts, found, plan.Wish(args.rate, args.goal))
     verdict = diagnose.verdict(found)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from . import options, switchback, units
+from . import options, output_file, switchback, units
 from .errors import UsageError
 from .request import Request
 from .switchback import Protocol
@@ -75,7 +75,7 @@ def verify(request: Request, protocol: Protocol, output: Path,
     outcomes = [session.one(changes)] if together else session.each(changes)
     document = {"format": "msstune-verify", "version": 1,
                 "changes": [o.document() for o in outcomes]}
-    (session.directory / "verify.json").write_text(json.dumps(document), "utf-8")
+    output_file.store(session.directory / "verify.json", json.dumps(document))
     if request.json:
         print(json.dumps(document))
     else:

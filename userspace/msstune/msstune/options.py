@@ -31,7 +31,7 @@ def add_facts(cmd: argparse.ArgumentParser) -> None:
     cmd.add_argument("--facts", type=Path, metavar="FILE",
                      help="use facts stored by --save instead of watching")
     cmd.add_argument("--save", type=Path, metavar="FILE",
-                     help="store the facts in FILE")
+                     help="store the facts in FILE; - prints them, and nothing else")
     add_json(cmd)
 
 

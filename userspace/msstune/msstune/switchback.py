@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import sockdiag, throughput
+from . import output_file, sockdiag, throughput
 from .errors import NotSupported, TuneError
 from .transaction import Change, TransactionManager
 
@@ -171,9 +171,8 @@ class Switchback:
         answered, answer = os.pipe()
         try:
             file = folder.with_suffix(".toml")
-            file.write_text(design(self.protocol, title, [
-                f"/proc/{os.getpid()}/fd/{end}" for end in (ask, answered)],
-                aa), "utf-8")
+            output_file.store(file, design(self.protocol, title, [
+                f"/proc/{os.getpid()}/fd/{end}" for end in (ask, answered)], aa))
             # mssab ends when this process ends, however that happens.
             argv = ["setpriv", "--pdeathsig", "TERM", "mssab", "run", str(file),
                     "-o", str(folder)]

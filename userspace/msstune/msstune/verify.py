@@ -112,6 +112,8 @@ class Verifier:
 
     def begin(self) -> None:
         """Make the directory; fail before anything is measured."""
+        if self.directory.name == "-":
+            raise UsageError("-o -: results are a folder; --json prints the summary")
         if self.directory.exists() and any(self.directory.iterdir()):
             raise UsageError(f"{self.directory} holds results; choose another "
                              "folder with -o")
