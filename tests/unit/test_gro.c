@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pathprof's hooks at GRO (bpf/rx.bpf.h), compiled for this machine: hooks come
+ * and go while a CPU is inside the driver's call, so an entry or a return may be
+ * missing.  No packet may be counted twice, or end as another one.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* libbpf's headers, as far as the programs need them here. */
+#define __BPF_HELPERS__
+#define __BPF_CORE_READ_H__
+#define __BPF_TRACING_H__
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __noinline __attribute__((noinline))
+#define SEC(name)
+#define __kconfig
+#define __uint(name, value) int (*name)[value]
+#define __type(name, value) typeof(value) *name
+#define BPF_CORE_READ(...) 0
+#define BPF_CORE_READ_INTO(...) ((void)0)
+#define bpf_core_read(...) ((void)0)
+#define bpf_core_field_exists(...) 0
+#define bpf_core_field_offset(type, field) __builtin_offsetof(type, field)
+#define bpf_core_enum_value(type, value) (value)
+#define bpf_core_enum_value_exists(...) 0
+#define bpf_get_prandom_u32() 0
+#define bpf_jiffies64() 0
+#define bpf_get_smp_processor_id() 0
+#define bpf_ktime_get_ns() (++clock_ns)
+#define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
+#define bpf_ringbuf_reserve(...) 0
+#define bpf_ringbuf_submit(...) ((void)0)
+
+static unsigned long long clock_ns;
+static void *bpf_map_lookup_elem(void *map, const void *key);
+
+static int bpf_probe_read_kernel(void *to, unsigned int size, const void *from)
+{
+	memcpy(to, from, size);
+	return 0;
+}
+
+int LINUX_KERNEL_VERSION;
+
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#include "../../bpf/compat.bpf.h"
+/* The original is an instruction of BPF. */
+#define address(pointer) ((__u64)(pointer))
+#include "../../bpf/rx.bpf.h"
+
+static struct cpu_work work;
+static struct counts counted;
+static struct path_value values[PATH_PATHS];
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	__u32 at = *(const __u32 *)key;
+
+	if (map == &cpu_works)
+		return &work;
+	if (map == &counts)
+		return &counted;
+	return map == &path_values && at < PATH_PATHS ? &values[at] : NULL;
+}
+
+#define HELD	2	/* enum gro_result; others are compat.bpf.h's */
+#define MERGED	0
+
+static unsigned char headers[40] = {
+	0x45, 0, 0, 40, [9] = IPPROTO_TCP, [32] = 0x50, [33] = 0x10,
+};
+static struct net_device dev;
+/* Each where a packet may be: keys are addresses, aligned as in the kernel. */
+static struct sk_buff first __attribute__((aligned(256)));
+static struct sk_buff second __attribute__((aligned(256)));
+static int cases, failures;
+
+static void report(const char *name, int passed)
+{
+	printf("%sok %d %s\n", passed ? "" : "not ", ++cases, name);
+	failures += !passed;
+}
+
+/* Packets that ended, in all and as merged. */
+static __u64 ended(__u32 end)
+{
+	__u64 n = 0;
+	int i;
+
+	for (i = 0; i < PATH_PATHS; i++)
+		if (path_entries[i].state == PATH_USED &&
+		    (end == PATHPROF_END_MAX || path_entries[i].key.end == end))
+			n += values[i].packets;
+	return n;
+}
+
+/* The account: as many sampled as have ended or are followed. */
+static int balanced(void)
+{
+	__u64 n = ended(PATHPROF_END_MAX);
+	int i;
+
+	for (i = 0; i < TRACKED_MAX; i++)
+		n += tracked_keys[i] != 0;
+	return counted.counters[CN_SAMPLED] == n;
+}
+
+static void begin(void)
+{
+	struct sk_buff *skbs[] = { &first, &second };
+	int i;
+
+	memset(&work, 0, sizeof(work));
+	memset(&counted, 0, sizeof(counted));
+	memset(values, 0, sizeof(values));
+	memset(path_entries, 0, sizeof(path_entries));
+	memset(tracked_keys, 0, sizeof(tracked_keys));
+	tracked_count = 0;
+	enabled = true;
+	for (i = 0; i < 2; i++)
+		*skbs[i] = (struct sk_buff) {
+			.dev = &dev, .data = headers, .head = headers,
+			.len = sizeof(headers),
+			.protocol = bpf_htons(ETH_P_IP),
+		};
+}
+
+static int followed(struct sk_buff *skb)
+{
+	__u32 at = tracked_lock(address(skb));
+
+	if (at != NOT_TRACKED)
+		tracked_unlock(at, address(skb));
+	return at != NOT_TRACKED;
+}
+
+/*
+ * Steps: GRO holds a packet, and merges the next one into it.
+ * Expected: the second has ended, as merged; the first is followed.
+ */
+static void case_merged(void)
+{
+	begin();
+	rx_gro(&first);
+	rx_gro_result(HELD);
+	rx_gro(&second);
+	rx_gro_result(MERGED);
+	report("a merged packet ends, the one it was merged into does not",
+	       ended(END_MERGED) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+	       followed(&first) && !followed(&second) && balanced());
+}
+
+/*
+ * Steps: a packet is followed; on a CPU that has passed no GRO hook so far, a
+ * call returns whose entry was not hooked yet.
+ * Expected: nothing has ended.
+ */
+static void case_no_entry(void)
+{
+	begin();
+	rx_gro(&first);
+	memset(&work, 0, sizeof(work));	/* of another CPU */
+	rx_gro_result(MERGED);
+	report("a call that began before the hooks ends no packet",
+	       !ended(PATHPROF_END_MAX) && followed(&first) && balanced());
+}
+
+/*
+ * Steps: GRO holds a packet; the entry's hook is detached, the next packet is
+ * merged into the first one, and the hook of the return is still there.
+ * Expected: the first is followed.
+ */
+static void case_entry_detached(void)
+{
+	begin();
+	rx_gro(&first);
+	rx_gro_result(HELD);
+	rx_gro_result(MERGED);
+	report("a call whose entry was not seen does not end the packet before",
+	       !ended(PATHPROF_END_MAX) && followed(&first) && balanced());
+}
+
+int main(void)
+{
+	printf("KTAP version 1\n1..3\n");
+	case_merged();
+	case_no_entry();
+	case_entry_detached();
+	return failures != 0;
+}
