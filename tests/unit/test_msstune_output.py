@@ -97,8 +97,8 @@ def test_results_are_a_folder(tmp_path):
     (tmp_path / "fifo").touch()
     for folder, sentence in (("-", "results are a folder"),
                              (tmp_path / "fifo", "")):
-        done = call("--root", tmp_path, "--state", tmp_path / "state", "verify", "--yes",
-                    "net.ipv4.tcp_ecn=1", "-o", folder, env=os.environ | {
+        done = call("--root", tmp_path, "--state", tmp_path / "state", "verify",
+                    "--yes", "net.ipv4.tcp_ecn=1", "-o", folder, env=os.environ | {
                         "PATH": f"{TOP}/build/bin:{os.environ['PATH']}"})
         assert done.returncode in (1, 2) and sentence in done.stderr, done
         assert "Traceback" not in done.stderr
@@ -107,8 +107,11 @@ def test_results_are_a_folder(tmp_path):
 
 def test_stdout_that_is_full(tmp_path):
     (tmp_path / "a.conf").write_text("net.ipv4.tcp_sack = 1\n")
+    buffered = {key: value for key, value in os.environ.items()
+                if key != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
         done = subprocess.run([TOOL, "lint", tmp_path / "a.conf"], stdout=full,
-                              stderr=subprocess.PIPE, text=True, check=False)
+                              stderr=subprocess.PIPE, text=True, check=False,
+                              env=buffered)
     assert done.returncode == 1
     assert done.stderr == "msstune: [Errno 28] No space left on device\n"
