@@ -94,63 +94,63 @@ echo 0 >"$tmp/builds"
 echo "KTAP version 1"
 echo 1..45
 expect "a kernel must be named" 128 usage "" -w bulk
-expect "of two none is taken" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
+expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
 expect "a workload must exist" 128 "no workload is called bulky" "" -w bulky 6.1
 expect "a seed is a number" 128 "takes 0 to 499" "" --seed 500 6.1
-expect "without a baseline it says how to make one" 128 \
+expect "without a baseline it prints how to make one" 128 \
 	"bisect-step --good -w bulk" "" -w bulk 6.1
-calls "and boots nothing" . 0
+calls "without booting anything" . 0
 expect "a baseline is five recordings" 0 "5 of 5" 0,0.1,0.2,0.1,0 --good 6.1
 calls "with seeds of their own" "-s 5[1-5]0" 5
-expect "as before is good" 0 "on 6.1: good" 0.1 6.1
-calls "at once" . 1
-expect "less is good" 0 better -9 6.1
-expect "more is worse, and named" 1 "worse *rx.at.estab" 5,5 6.1
-calls "after a second hearing, with another seed" "-s 251 " 1
-expect "not so if the second hears nothing" 0 good 5,0.1 6.1
-expect "only the figure asked for counts" 0 good 5 --metric tx.at.driver 6.1
-expect "a greater tolerance is kept" 0 good 5 --tolerance 10 6.1
+expect "an equal recording is good" 0 "on 6.1: good" 0.1 6.1
+calls "after one recording" . 1
+expect "a lower cost is good" 0 better -9 6.1
+expect "a higher cost is worse, and its metric named" 1 "worse *rx.at.estab" 5,5 6.1
+calls "after a second recording, with another seed" "-s 251 " 1
+expect "it is good if the second recording is" 0 good 5,0.1 6.1
+expect "only the selected metric counts" 0 good 5 --metric tx.at.driver 6.1
+expect "a greater tolerance is used" 0 good 5 --tolerance 10 6.1
 expect "JSON is one object" 1 '"verdict": "worse"' 5,5 --json 6.1
-expect "a guest that does not boot tells nothing" 125 "" "exit 125" 6.1
-expect "what no guest can do ends the bisection" 128 "" "exit 3" 6.1
+expect "a guest that does not boot gives no verdict" 125 "" "exit 125" 6.1
+expect "a failure of all guests ends the bisection" 128 "" "exit 3" 6.1
 expect "a tree does not compare with a packaged kernel" 128 \
 	"amd64, is packaged, and . is built" 0 \
 	-b "$tree/build/bisect/packaged" .
-calls "and is not built" . 0
-expect "it has a baseline of its own" 0 "5 of 5" 0,0.1,0.2,0.1,0 \
+calls "before it is built" . 0
+expect "a tree has a baseline of its own" 0 "5 of 5" 0,0.1,0.2,0.1,0 \
 	-b "$tmp/of-tree" --good .
-expect "nor a packaged kernel with a tree" 128 "6.12 is packaged" 0 \
+expect "a packaged kernel does not compare with a tree" 128 "6.12 is packaged" 0 \
 	-b "$tmp/of-tree" 6.12
 expect "a tree is built" 0 "on .: good" 0 -b "$tmp/of-tree" .
 calls "once, and its image recorded" "-k .*/vmlinuz-of-tree" 1
 echo 125 >"$tmp/builds"
-expect "a tree that does not build tells nothing" 125 "" 0 \
+expect "a tree that does not build gives no verdict" 125 "" 0 \
 	-b "$tmp/of-tree" .
-calls "and boots nothing" " -s " 0
+calls "without booting anything" " -s " 0
 echo 3 >"$tmp/builds"
-expect "where none can be built the bisection ends" 128 "" 0 \
+expect "a machine that cannot build ends the bisection" 128 "" 0 \
 	-b "$tmp/of-tree" .
 echo 0 >"$tmp/builds"
-expect "what did not change is said not to have" 0 "no function differs" 0 \
+expect "a step reports that no function differs" 0 "no function differs" 0 \
 	-b "$tmp/of-tree" .
 echo '{"net/a.o tcp_ack": "2", "net/b.o ip_rcv": "1"}' >"$tmp/functions"
 expect "a changed function that runs is counted" 0 \
 	"1 functions differ.*1 of them run.*tcp_ack 4,000 times" 0 -b "$tmp/of-tree" .
 echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
-expect "where no changed function runs nothing is told" 125 \
+expect "a change that does not run gets no verdict" 125 \
 	"none of them runs in ping-pong: ip_rcv" 0 -b "$tmp/of-tree" .
-expect "nor by any other workload" 125 "no workload runs them" 0 -b "$tmp/of-tree" .
+expect "and no workload is named that does not run it" 125 "no workload runs them" 0 -b "$tmp/of-tree" .
 sed -i 's/"tcp_push": 1000/"ip_rcv": 77/' "$tmp/of-tree/ping-pong.baseline"
 expect "a workload that runs it is named" 125 "-w udp runs ip_rcv 77 times" 0 \
 	-b "$tmp/of-tree" .
-expect "worse is worse, whatever ran" 1 "none of them runs" 5,5 -b "$tmp/of-tree" .
+expect "a worse metric counts although nothing changed ran" 1 "none of them runs" 5,5 -b "$tmp/of-tree" .
 git init -q "$tmp/linux" && touch "$tmp/linux/.git/BISECT_LOG"
 expect "in a bisection such a commit is good" 0 "not exercised, and so good" 0 \
 	-b "$tmp/of-tree" .
 expect "a time limit follows from the baseline" 0 "" 0 -b "$tmp/of-tree" .
 calls "of some minutes" "-t 1[23][0-9] " 1
-expect "a report of the kernel is accepted" 0 "" 0 -b "$tmp/of-tree" \
+expect "a report of the kernel log is accepted" 0 "" 0 -b "$tmp/of-tree" \
 	--accept "WARNING: net" .
 calls "by the guest" "--accept WARNING: net" 1
 echo "gcc 13" >"$tmp/made"
