@@ -20,7 +20,7 @@ def compare_fixture(tmp_path, monkeypatch, capsys):
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
 
-    def compare(stock, idle, control):
+    def compare(stock, idle, control, text=""):
         """Exit status and output for guests that run these commands."""
         guest = tmp_path / "scripts/guest"
         guest.parent.mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def compare_fixture(tmp_path, monkeypatch, capsys):
         for name in (module.PROGRAM, f"{module.DEFAULT_SCRIPTS}/a.pkt"):
             path = tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("")
+            path.write_text(text)
         monkeypatch.setattr(module, "TOP", tmp_path)
         monkeypatch.setattr(module, "TOOLS", ["sh"])
         monkeypatch.setattr(module, "PYTHON", [])
@@ -66,3 +66,24 @@ def test_different(compare, state):
 def test_no_verdict(compare, guest):
     status, output = compare(SAME, SAME, guest)
     assert status == 125 and "the guest ended with" in output, output
+
+
+ONLY_STOCK = "// SPDX\n// Passes in: stock\n"
+FAILS = SAME.replace("ipv4 ok", "ipv4 fail a.pkt:9: timing")
+
+
+def test_as_the_script_says(compare):
+    """A script may differ where it says so."""
+    status, output = compare(SAME, FAILS, FAILS, ONLY_STOCK)
+    assert status == 0, output
+    assert output.count("0 differ from stock, 0 not as they must") == 2, output
+
+
+def test_not_as_the_script_says(compare):
+    """A script that passes where it must fail has tested nothing."""
+    status, output = compare(SAME, SAME, FAILS, ONLY_STOCK)
+    assert status == 1
+    assert "tcp/a.pkt (ipv4): must fail; now ok" in output
+    status, output = compare(FAILS, FAILS, FAILS, ONLY_STOCK)
+    assert status == 1
+    assert "tcp/a.pkt (ipv4): must pass; now fail a.pkt:9: timing" in output
