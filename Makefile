@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Front door of the tree: each target calls one script or one sub-make; the
 # work is described there.  `make help` lists the targets.
 

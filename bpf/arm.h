@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which arm of mssfrac a connection is in, from its two endpoints and the
  * namespace's settings: the rule that mssfrac(4), ARMS, gives to everybody.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The time that pathprof itself takes between the clocks of two stages,
  * measured on a packet that does not exist, before any hook is attached.  The

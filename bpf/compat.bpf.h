@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The differences between kernels, and the constants of the kernel that are not
  * in its type information.  Hooks that a kernel lacks are switched off

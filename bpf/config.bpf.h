@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The configuration from userspace.  It is constant once the programs are
  * loaded, so that the verifier removes the code of what was not asked for.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How the path of a packet ends, in either direction: at its last stage, when
  * the kernel frees it, when its address is used again, or when a sampling

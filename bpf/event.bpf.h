@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Raw events of followed packets, for --events.  They keep what sums lose:
  * each packet's own stages, one by one, with the CPU.  Without --events

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The filter by the owner of a packet's socket: a cgroup, or an arm of mssfrac.
  * If neither was asked for, the verifier removes all of it.

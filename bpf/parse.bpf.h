@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Headers of a packet, read once and in one piece: the fields the filter needs,
  * the payload's length, and the TCP fields that header prediction will test.

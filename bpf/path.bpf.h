@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The table of paths: what a finished packet is added to.  Open addressing,
  * filled and never emptied; the hash of the stages is kept up while a packet

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Entry points, each named after the kernel function or tracepoint it
  * attaches to, in the order a packet meets them.  Their code is in the headers;

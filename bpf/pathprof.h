@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Structures that BPF programs and userspace exchange through maps.  Fixed
  * widths and explicit padding: path keys are compared word by word.

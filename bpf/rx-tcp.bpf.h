@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * TCP's receive decisions, read from its state before it takes them: will
  * header prediction succeed, and why not; what the kernel will count an

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The receive side below TCP: packets are chosen at GRO or where they enter the
  * stack, and followed until TCP or the reader is done with them.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which packets are followed: the draw (1 in N, by a countdown of random
  * geometric gaps, so that an unsampled packet costs one decrement) and the

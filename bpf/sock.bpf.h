@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The state of a socket while its owner works on it: the packet being received,
  * the cause of a transmission, and the packet on its way from TCP to the device

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The one table of stages, and the small vocabularies that go with it (how a
  * path ends, what a packet was, what the profiler lost), shared by the BPF

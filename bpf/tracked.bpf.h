@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The table of followed packets: a fixed, set-associative array keyed by the
  * packet's address and direction.  A packet is found again from any CPU and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The transmit side.  A packet is chosen where TCP builds its header.  The
  * cause (a write, an ACK, a timer) follows from the socket's state, and the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The kernel types the profiler reads, with only the fields it reads; libbpf
  * relocates every access to the running kernel (CO-RE).  Written by hand: a

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Runs the installed selftests with the module that DKMS built for the running
 # kernel.  The options are those of the kernel's run_kselftest.sh.
 set -u

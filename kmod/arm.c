@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Picks the arm of a connection: by the socket mark if that pins one, else by
  * a keyed hash of the endpoints.  Called once per connection.

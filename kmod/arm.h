@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The two arms of an experiment.  /proc/net/mssfrac and the tracepoints call
  * the control arm "stock" and the treatment arm "treated".

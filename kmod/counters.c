@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * /proc/net/mssfrac: the counters of one namespace as "key value" lines.  They
  * are summed over its connections when read.  They only grow, from insmod to

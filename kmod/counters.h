@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The table of counters.  Each connection has all of them; /proc/net/mssfrac
  * shows the sums of each arm, mssfrac:conn_end those of one connection.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Diverts the kernel's two functions to the policies. */
 #ifndef MSSFRAC_HOOK_H
 #define MSSFRAC_HOOK_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Settings of one network namespace.  Sysctls write them at any time; the
  * policies read them without a lock, with READ_ONCE().

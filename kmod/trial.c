@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * When a segment size of our own is tried, kept and given up (tx.c gives it to
  * the kernel), for windows of one segment and more.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which segment size the sender tries and keeps, decided after each round
  * trip: phases, reasons, entry points.  Socket lock held.

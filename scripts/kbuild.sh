@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Shared by scripts/debug-kernel and scripts/tree-kernel: builds a kernel
 # outside its source tree, configured by allnoconfig and a fragment.  Sourced.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Parse and judge KTAP output: pure functions over text.  A test passes only
 if it planned its cases, reported each of them ok and exited with the matching
 status.  Everything else is a failure, with one sentence that gives the reason."""

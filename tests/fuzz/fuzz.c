@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Hands damaged and hostile files to all of pathprof that reads files, under
  * the sanitizers.  The number of a mutant and the seed make the mutant: any

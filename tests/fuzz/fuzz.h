@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the fuzzer share: mutate.c makes files from kept ones,
  * views.c hands them to pathprof's commands, judge.c looks at what these print,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What must be true of all that pathprof prints, whatever was in the file: no
  * control characters, JSON that is JSON, pictures that are XML.

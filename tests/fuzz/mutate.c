@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Makes damaged and hostile files from kept ones.  Most changes are made to
  * JSON values: a file with a flipped byte seldom gets past the parser.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Calls pathprof's commands in this process and judges what each says: its
  * exit status is one of its manual page, it either shows something or says in

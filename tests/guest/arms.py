@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Makes connections whose ends, arms and counts test_arms.sh knows, and
 compares them with mssfrac:conn_end, /proc/net/mssfrac and tcp_info.  Runs in
 the guest, with the namespaces a and b of tests/lib.sh; a case per call."""

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """How much of the goodput lost to an injected fault msstune auto restores.
 
 Programs that connect repeatedly send over a path of 5 Mbit/s and 150 ms.  Their

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Connections between the namespaces of tests/lib.sh, for the guest's tests in
 Python: both ends of each are in this process, which compares what arrives by
 content.  run() prints "ok NAME" or "not ok NAME" a case, for python_cases."""

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # A fixed twentieth of the window grid (tests/bench/window/window.toml): fractional
 # segments fill the window and never lose.  Cells where the processor or the
 # congestion window is the limit are not among them; `make bench-window` measures

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What the two policies choose, in the deterministic guest, and what comes of it.
 . "$(dirname "$0")/../lib.sh"
 plan 7

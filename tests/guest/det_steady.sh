@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # tx_steady: the segment size goes down step by step and up again.  The cases
 # are in steady.py.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The gain, in the deterministic guest: fractional windows against stock, with
 # iperf3 and with a receive buffer set small after accept.  Figures of
 # tests/bench/window-iperf3/window-iperf3.toml; bounds from the kernel's own row below.

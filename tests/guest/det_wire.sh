@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What the policies put on the wire, packet by packet: captured at the sender,
 # judged by wire.py.  Deterministic guest, so that treatment begins for sure.
 . "$(dirname "$0")/../lib.sh"

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """A TCP of our own on a TUN device sends what Linux would not: segments that
 leave out the agreed timestamps and carry 12 bytes more, as those of the SC2003
 paper (8960 bytes from the sender, 8948 by the receiver's count; section

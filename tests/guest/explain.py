@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """One cause after another that takes TCP off its cheap ways; pathprof explain
 must name each first at its branch.  Everything else is left as it is, so what
 a cause drags along must be told apart from it."""

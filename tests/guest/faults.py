@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Injected faults: real transfers between two network namespaces with one fault
 each, and the first diagnosis of msstune.  Prints "ok NAME" or "not ok NAME" for
 each case, and remarks.

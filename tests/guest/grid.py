@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Judges cells of the window grid by what the module is to reach.
 
   grid.py RESULTS.json CELLS

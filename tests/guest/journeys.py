@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Sums the events of an events file by path, without pathprof's help, and
 compares them with what the kernel summed up meanwhile: every path must have
 the same packets, bytes, segments and time in every stage, to the nanosecond.

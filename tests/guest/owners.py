@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Packets of some sockets among others'.  What the kernel says of each socket
 (tcp_info), and the module of each arm, is what pathprof must find, exactly;
 each recording is told a filter, and all of one case run side by side."""

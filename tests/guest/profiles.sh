@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # What tests that record profiles share: traffic whose packets are known, and
 # questions to the profile.  Sourced.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """tx_steady: one transfer through a window that stays at 3.7 segments and then
 grows.  Every decision of the sender is read from the tracepoint mssfrac:align.
 Deterministic guest: rates decide which size is kept."""

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Arms and observation: which arm a connection is in can be told from its
 # endpoints or set by a mark, and what connections count is what the kernel
 # counts for them, and adds up.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The KUnit suites of the module's arithmetic (tests/kunit), in a kernel with
 # CONFIG_KUNIT: loading their module runs them, debugfs has the results.
 . "$(dirname "$0")/../lib.sh"

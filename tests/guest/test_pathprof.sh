@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof against the kernel's own counters: every packet on the right path,
 # none lost unseen, nothing left behind.  Runs in one guest.
 

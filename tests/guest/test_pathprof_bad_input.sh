@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof given what it cannot use: each case ends with the right status and
 # one sentence that names the culprit, and harms no file.
 

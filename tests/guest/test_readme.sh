@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The README's commands for a host with the module, word for word: each
 # succeeds, and the module is removed at the end.
 [ -n "${MSSFRAC_GUEST:-}" ] || {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # mssfrac.ko under stress: 64 checked flows over a network that loses,
 # reorders and repeats, while the module comes and goes, settings change and
 # namespaces end; on a kernel with fault injection also without memory.

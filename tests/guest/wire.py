@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Checks captured connections packet by packet; det_wire.sh made the capture
 at the sender and recorded the module's tracepoints with the same clock.
 

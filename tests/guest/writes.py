@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What a writer's options put on the wire; in the deterministic guest, for a
 cork gives way after 200 ms."""
 import socket

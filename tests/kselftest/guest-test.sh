@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # A test of tests/guest as kselftest runs it: called by that test's name, it skips
 # (exit status 4) where the test cannot run, and starts it otherwise.  The tests
 # load modules and change settings of the kernel: outside a virtual machine they

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit suite for kmod/cwnd.h: the cases of tests/unit/cwnd_cases.h, compiled and
  * run as kernel code.  What needs floating point stays with

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Names that are imported from our packages and not defined there, and modules
 that import each other in a circle.  pyflakes looks at one file at a time; a name that
 only guests use would be missed until a guest runs.  Also reads Python inside shell

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The reference for pathprof's times: how long three stages of a packet last, and
  * delays injected in them.  A stage has two programs, and each reads the clock

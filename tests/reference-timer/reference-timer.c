@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs a command while reference-timer.bpf.c keeps stages busy or times them, and
  * prints name, count and mean ns of each timed stage behind what the command

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cases of kmod/cwnd.h that need no floating point, shared by the userspace
  * test (test_cwnd.c) and the KUnit suite (tests/kunit): rows of an expression

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # What the tests of pathprof's commands on files share: the program, a folder of
 # their own, and cases.  Sourced.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The kept profile (test_profile/sample.json) with ten times the packets, so
 that metrics rest on enough of them, and the changes that a test makes in it.
 

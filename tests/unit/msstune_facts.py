@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Facts of a host where nothing is wrong; tests change one part of them."""
 import copy
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Kills msstune: forks, runs one step of the manager, and dies by SIGKILL at a
 chosen boundary.  Used by test_msstune_apply.py, which also runs it
 in a network namespace of its own: python3 msstune_kill.py.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """bpf/arm.h, by which pathprof --arm tells a connection's arm, against the
 rule of mssab arm."""
 import ctypes

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What benchmarks conclude from their measurements: the cost table's verdict,
 and the time that redis-benchmark reports."""
 import importlib.util

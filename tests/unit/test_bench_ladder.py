@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The ladder's table: sums of the profiles it was given, changes from one
 kernel to the next, and the figures behind a step.  The profile is kept."""
 import json

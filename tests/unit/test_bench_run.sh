@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The run script of every benchmark: without arguments, with --help, and where
 # nothing was built, it prints one sentence.  make help lists a target for each.
 set -u

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """How cells of the window grid are judged: a made-up grid whose verdicts
 follow from arithmetic, and the counts and lists made of them."""
 import importlib.machinery

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """bisect-packaged with a fake step: it must find what was planted, wherever,
 go round what cannot be told, and never name a release it has no verdict on."""
 import importlib.machinery

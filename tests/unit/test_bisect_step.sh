@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # scripts/bisect-step: its verdict on good, worse and unusable kernels, as `git
 # bisect run` expects it; that a suspect is recorded again; which changed
 # functions ran; and with what a baseline compares.  Guest and build are stubs,

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """A campaign without a kernel: blocks come from a function with an effect and
 noise of the test's choosing.  What is decided, what is refused, and that being
 killed anywhere loses nothing and counts nothing twice."""

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof check: what became worse is found and named, what stayed within its
 # bounds is not, and what cannot be compared is said so.
 set -u

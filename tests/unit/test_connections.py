@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Arms per connection: a gain of the treatment itself is reported.  A gain at the
 expense of other connections is withheld, and so is one with a wrong split."""
 import math

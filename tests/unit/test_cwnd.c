@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Arithmetic of the congestion control (kmod/cwnd.h) in user space, against
  * the formulas of RFC 9438 in long double and against simulated ACK streams.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Which image scripts/debug-kernel takes, and when it stops, without building
 # anything: apt-cache, apt-get and the cache are played.
 # shellcheck disable=SC2317 # cases are called by name

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The release archive has the same bytes from two clones made at other times,
 # by users with other settings; holds what git tracks and nothing else; and its
 # files name the version of VERSION.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What ethtool prints about a device, and how mssab reads and sets it."""
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """An experiment file is checked whole before anything runs: each mistake is
 reported in one sentence with its line."""
 import sys

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Runs tests/bisect/find-planted on a tree of stubs, with steps that read the
 # sources.  It must find the planted change at every position.  It must fail
 # when a step detects nothing, blames another commit, or cannot decide.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # scripts/function-digests: which functions of a C file differ after a change,
 # and which do not although their place or their neighbours changed.
 set -u

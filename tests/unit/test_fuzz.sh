@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof's readers and views against thousands of damaged and hostile files,
 # under the sanitizers (tests/fuzz/).  MSSFRAC_FUZZ=SECONDS goes on for so long,
 # with another seed each time.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What the picture of README draws of the grid's table."""
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """A grid file is checked whole before anything runs: what is refused, and the
 names and windows of cells."""
 import sys

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof's hooks at GRO (bpf/rx.bpf.h), compiled for this machine: hooks come
  * and go while a CPU is inside the driver's call, so an entry or a return may be

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The guest harness must not call a broken guest good: its verdicts on
 guests that ended in every way, played by a shell script, and its clean-up."""
 import argparse

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The reader of events files and the journeys it shows, against a kept file and
 # damaged copies of it: each is read or refused with one sentence.
 

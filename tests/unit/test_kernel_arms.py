@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Arms that differ by kernel: what is asked of scripts/guest, which a script
 plays here, and what becomes of a block whose guest dies."""
 import contextlib

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # scripts/kselftest adds all that the Makefile of tests/kselftest names to a
 # kernel tree, and its tests skip, with a reason and exit status 4, where they
 # cannot run.  The kernel tree is a stand-in: its lib.mk prints variables.

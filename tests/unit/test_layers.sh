@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Each layer rule must be able to fail: plants one violation per rule in a
 # small tree and expects exactly that rule to object.
 set -u

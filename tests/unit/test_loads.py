@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What the loads with a server print, and what is made of it; what pathprof's
 profile comes to per packet.  Outputs are as the programs printed them."""
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Modules of mssab that call themselves pure import nothing that touches the
 system, directly or through another module; the others are listed here."""
 import ast

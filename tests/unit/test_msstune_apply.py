@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """apply, confirm, rollback: after a kill at any moment every setting has its old
 value, or the confirmed one; the value of another writer is left alone."""
 import json

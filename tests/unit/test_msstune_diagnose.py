@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Diagnoses from facts, each limit next to a case just without it; and facts
 collected from real connections in a network namespace."""
 import json

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """lint: each rule on a line that it must report and on one that it must not; how
 files and scripts are read; which file takes effect."""
 import json

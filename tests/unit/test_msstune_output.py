@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Files that a user names: only plain files are replaced, whole or not at all."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Each diagnosis leads to its settings with calculated values; nothing is proposed
 where nothing is wrong; every proposal can be applied."""
 import json

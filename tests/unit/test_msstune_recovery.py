@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Recovery from one loss: table 1 of the paper row by row, CUBIC against a
 simulation of its growth, and refused arguments."""
 import json

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The operator's own connection is found without SSH_CONNECTION, and neither its
 devices nor its route are disturbed."""
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Undo when the disk fails, the journal is damaged, or another user wrote it."""
 import errno
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """verify and auto: a change is kept only if mssab's verdict favours it.  After a
 kill, a disturbance or any other verdict, all settings are as before.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """watch: the strict parser of the library accepts the metrics, and so does a real
 Prometheus where one is installed; the dashboard uses existing metrics only."""
 import json

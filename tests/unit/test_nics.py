@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Named interfaces, loads and kernels in an experiment file: what goes together,
 and that an interface comes back as it was."""
 import json

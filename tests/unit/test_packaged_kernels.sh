@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Which of the packages that a server offers are kernels a guest boots, in
 # which order, and how one is unpacked: apt is played by stubs, and packages
 # are made here.

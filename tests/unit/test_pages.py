@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """tests/lint/pages accepts a good page, and objects to each kind of bad one."""
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 LINT = Path(__file__).resolve().parents[1] / "lint/pages"
 GOOD = """\
-.. SPDX-License-Identifier: GPL-2.0
+.. SPDX-License-Identifier: GPL-2.0-only
 
 ====
 Page

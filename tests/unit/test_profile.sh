@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The profile reader against a kept profile and damaged copies of it: every
 # one is either read or refused with one sentence, never a crash.
 

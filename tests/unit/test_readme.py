@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """tests/readme: which commands it takes from README.rst, and what it judges."""
 import importlib.machinery
 import importlib.util

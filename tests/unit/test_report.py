@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """From the command line to the page: a program with a known effect is run by
 mssab, killed and resumed, and its report is looked at in a browser."""
 import json

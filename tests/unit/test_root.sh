@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Which root a kernel needs, when one is made anew, and from which package
 # sources: those of the machine, played by a stub of apt-get.  And that the
 # page lists the kernels that KERNELS lists.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The runner must call a failure a failure: canned output of tests that
 crashed, stopped half-way, hung or did not run at all."""
 import importlib.machinery

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The statistics keep what they promise, shown by simulation: how often they
 see an effect where none is, how often they miss one, and how often the truth
 lies in the interval; and what they say of samples that repeat exactly."""

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Each command of tcpload over this machine's loopback, and its options."""
 import json
 import os

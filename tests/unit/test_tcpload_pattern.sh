@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # tcpload pattern over this machine's loopback: accepts correct traffic, and
 # detects each fault that it injects.
 # shellcheck disable=SC2317 # cases are called by name

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # When scripts/tree-kernel stops, and with which status, without building a
 # kernel: the tree is a Makefile that plays kbuild.
 # shellcheck disable=SC2317 # cases are called by name

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * When the sender's policy (kmod/tx.c, kmod/trial.c) tries a size, keeps it and
  * gives it up, in user space: the very files, on a socket of kernel/net/tcp.h,

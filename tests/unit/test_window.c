@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Window arithmetic of kmod/window.h in user space: the numbers of the SC2003
  * paper (section 3.5.1) exactly, then the invariants on random arguments.  The

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The judge of captured packets accepts a good connection and objects to each
 single violation: tests/guest/wire.py on captures written here."""
 import importlib.util

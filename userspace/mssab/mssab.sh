@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Starts mssab from the source tree or an installed copy: the package lies
 # beside this script or in ../share/mssab, tcpload beside the name it was
 # called by.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Starts msstune from the source tree or an installed copy: the package lies
 # beside this script or in ../share/msstune, mssab beside the name it was called by.
 here=$(dirname "$(readlink -f "$0")")

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Chooses, attaches and detaches the hooks.  A hook that the kernel lacks is
  * switched off before loading, so that one missing function costs its stage and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The hooks of a session: which the kernel has, which are wanted, and their
  * programs attached and detached.

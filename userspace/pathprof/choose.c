@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Turns the options that choose packets into a session's configuration: numbers
  * of interfaces, namespaces and cgroups, address and prefix length, and the

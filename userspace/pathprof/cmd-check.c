@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof check: has something become worse?  Compares the metrics of a new
  * profile with those of one baseline or several, and answers by exit status

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof completion: a script for bash that completes commands, options and
  * files.  It asks the program itself, so it cannot fall behind.

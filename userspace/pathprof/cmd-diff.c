@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof diff: what two profiles differ in, by kind of packet: the share of
  * packets and the mean cost, with the interval of the difference.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof explain: per branch of the stack, the share that took each way,
  * its cost, and the facts that separate the two ways, strongest first.

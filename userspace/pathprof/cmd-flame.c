@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof flame: a profile as one SVG picture without scripts: a flame graph
  * of directions, kinds of packets and stages by work time, and below it the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof list: the stages in their order, and whether this kernel has
  * them.  Loads nothing; works unprivileged.

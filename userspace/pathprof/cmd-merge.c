@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof merge: profiles of several hosts or runs become one; all counts and
  * sums add up exactly.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof record: follow packets while COMMAND runs, for a duration, or
  * until interrupted, and write the profile.  The file appears only when it

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof top: the paths packets take right now; a full screen on a
  * terminal, plain frames otherwise.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Reads maps into a profile: the sums of paths over all CPUs, the counts of
  * the account, and the packets that were still on their way.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The constants that the BPF programs are loaded with: which packets, and how
  * often.  What the kernel can and cannot do is not known here.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* A session's choice of packets as constants of the BPF programs. */
 #ifndef PATHPROF_CONFIG_H
 #define PATHPROF_CONFIG_H

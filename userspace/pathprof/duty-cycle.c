@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The duty cycle: when sampling bursts begin.  The pause after each follows
  * from its cost and from the budget.  It is drawn at random from half to one

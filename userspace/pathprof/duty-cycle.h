@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Runs something at random times within a budget of CPU time. */
 #ifndef PATHPROF_DUTY_CYCLE_H
 #define PATHPROF_DUTY_CYCLE_H

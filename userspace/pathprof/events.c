@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Reads the ring of raw events.  The kernel does not wake the reader, as that
  * would be part of the packet's time: a thread polls every few milliseconds.

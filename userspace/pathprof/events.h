@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Raw events on their way from the kernel's ring to a file.  While the
  * recording lasts they are only put aside, in a nameless file beside the one

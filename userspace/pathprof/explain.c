@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Why packets took one way and not the other.  A fact ranks higher the more
  * packets of the expensive way have it, and the fewer of the cheap way.  The

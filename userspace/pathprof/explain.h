@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Why packets took one way and not the other: the branches of the stack, the
  * share and cost of each way, the facts that separate them.  Pure.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Which hooks the running kernel has. */
 #ifndef PATHPROF_HOOKS_H
 #define PATHPROF_HOOKS_H

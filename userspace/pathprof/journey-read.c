@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The one reader of events files (Documentation/reference/events-format.rst).
  * As the reader of profiles it trusts nothing; what is wrong is named by its

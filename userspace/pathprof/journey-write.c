@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The one writer of events files: the recording's profile on the first line,
  * then a line for each packet.  Raw events of many packets come mixed; in the

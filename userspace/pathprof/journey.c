@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Computes from a packet's events the path it took, as the kernel's sums count
  * it, and which other packets carried the same data.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Journeys: the stages that single packets went through, one event for each
  * clock that was read for them.  journey-write.c and journey-read.c alone know

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof: which paths packets take through the kernel's TCP stack, and
  * what each path costs.  This file holds the table of commands only.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which metrics a profile has.  Costs are work, not waiting: how long a packet
  * waits depends more on the load than on the code.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A profile as a list of named metrics, to be compared with another's: what a
  * kind of packet costs, how many there are, what a stage costs.  Pure.

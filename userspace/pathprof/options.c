@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Options by a typed table per command: reading, help, and the nearest words
  * for mistakes.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Writes files, as root in most cases, so it replaces nothing but regular
  * files: renaming over a device node or a FIFO would remove it, and a symbolic

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The one way in which commands write files.  A path is "-", for stdout, or it
  * names a regular file, or nothing yet.

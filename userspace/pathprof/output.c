@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Output to a terminal or a pipe: messages, text that is safe to show, JSON,
  * and the final check of stdout.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Shared by the commands: the tables of commands and options, messages,
  * exit statuses.  Commands never include one another.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Times system calls that pass hooks and reach no network: a datagram between
  * two sockets of ours, a write to a TCP socket that is not connected.

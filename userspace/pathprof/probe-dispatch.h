@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The cost of reaching a hook's program and returning: the time of a system
  * call that passes hooks, before they are attached and after.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * How much of the time of stages is pathprof's own.  A stage lasts from a clock
  * read in one hook to one in the next.  In between lie what the one does

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* How much of the time of stages is pathprof's own. */
 #ifndef PATHPROF_PROBE_H
 #define PATHPROF_PROBE_H

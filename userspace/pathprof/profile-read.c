@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The one reader of profile files
  * (Documentation/reference/profile-format.rst).  It trusts nothing: whatever

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The one writer of profile files: versioned JSON, described in
  * Documentation/reference/profile-format.rst.

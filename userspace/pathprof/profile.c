@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Profiles in memory: the vocabulary, the table of paths, sums over it and
  * the difference of two readings.  Knows nothing of the kernel or of files.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A profile in memory: what one recording learned.  Commands and views work
  * on this; profile-read.c and profile-write.c alone know it as a file.

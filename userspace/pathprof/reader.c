@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Members of JSON objects, each of the type and in the range it must have.
  * The first that is not is stored by name, and reading goes on with zeros.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The full-screen view of `pathprof top`: the same head and rows as the
  * plain frame, with keys to sort, freeze, unfold stages and quit.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A profile as plain text of at most 80 columns, or a terminal's width: the
  * head with the account, one row per path, and its stages.

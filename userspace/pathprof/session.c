@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * A recording session from load to unload, with its hooks attached all the time
  * or in short sampling bursts; the only file that includes the skeleton of the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A recording session in the kernel.  session.c is the only file that loads
  * BPF programs; what it learns leaves it as a struct profile.

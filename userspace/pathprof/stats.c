@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Statistics from the sums of a path: quantiles and variance from
  * the log2 histogram, so within a bucket they are estimates; the mean is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Statistics from the sums of a path.  Pure. */
 #ifndef PATHPROF_STATS_H
 #define PATHPROF_STATS_H

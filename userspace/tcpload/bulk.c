@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Command bulk: one stream, for a time or a number of writes. */
 #include "transfer.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Command bursts: a fixed number of writes over one or more connections in
  * turn; after each burst the sender waits until the peer has read all of it.

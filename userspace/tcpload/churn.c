@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Command churn: a fixed number of connections, one after the other. */
 #include "counted.h"
 

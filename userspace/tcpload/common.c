@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Clocks, namespaces and sockets; knows no command. */
 #define _GNU_SOURCE
 #include "tcpload.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The engine of loads that repeat to the packet: starts the peer, takes the
  * time from the first connection to the last byte, and counts the packets of a

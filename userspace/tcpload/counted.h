@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Loads that repeat to the packet, for the commands bursts, ping-pong, churn,
  * datagrams and rounds: a fixed amount, one process per end, nothing that

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Command datagrams: UDP in bursts of 1, 2, 4 and so on. */
 #include "counted.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * tcpload: traffic for measurements and tests, one command per kind of
  * traffic.  It sets nothing but options of its own sockets.

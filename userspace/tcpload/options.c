@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Options of a command, from its table: parsing and --help, by argp(3). */
 #define _GNU_SOURCE
 #include "tcpload.h"

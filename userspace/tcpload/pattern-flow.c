@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * One connection of tcpload: both its sockets, the options that change
  * at random, and the bytes that are sent and checked.  Does not wait and does

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which timer the kernel runs for a socket, from /proc/net/tcp
  * (Documentation/networking/proc_net_tcp.rst in the kernel's source).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Command pattern: keeps many TCP connections busy between two network
  * namespaces and checks every byte that arrives.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the command pattern share.  pattern-flow.c handles sockets
  * and bytes, pattern-timer.c reads which timer the kernel runs, pattern.c has

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Command ping-pong: a fixed number of messages, each answered. */
 #include "counted.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The receiving end of a transfer: the window it advertises, and how many bytes
  * arrived in what time.

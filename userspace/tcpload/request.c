@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /* Command request: requests and answers, one at a time, for a given time. */
 #include "transfer.h"
 

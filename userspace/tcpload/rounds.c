@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Command rounds: writes over a connection that is open already, so that the
  * timed part has no handshake.  The time includes start and end of the reader,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sending end of a transfer: when it connects, and what it does before the
  * command sends its data.

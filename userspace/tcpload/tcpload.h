@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What all commands of tcpload share: the description of options (options.c),
  * clocks, namespaces and sockets (common.c), and the commands themselves.

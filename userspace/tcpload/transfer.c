@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * One transfer between two network namespaces: starts both ends in one
  * program, so that a cell of an experiment does not wait for servers, and

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One transfer measured at its receiver, for the commands bulk and request:
  * the engine (transfer.c) with its two ends, which are two processes.

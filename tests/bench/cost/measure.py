@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Inside a deterministic guest: count the instructions of one data segment
 without the module, with the module idle, with it active, and after rmmod.
 

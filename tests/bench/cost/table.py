@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The tables of the cost benchmark: instructions per segment, instructions that
 each arm adds to transfers of the same packets and to all transfers, and calls
 of the diverted functions.

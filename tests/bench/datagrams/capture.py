@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Measure how much of a stream of frames a capture program receives
 (SDSC/GIAC 2008, "Capture Testing Methodology").  The kernel's packet generator
 sends at a given rate, and tcpdump decodes every frame as an intrusion detection

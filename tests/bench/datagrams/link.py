@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Two namespaces and a veth link between them, for the programs beside this."""
 import os
 import subprocess

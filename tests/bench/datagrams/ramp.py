@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Send datagrams at a rising rate, with iperf3 over UDP (CESNET 2003, section 6,
 which used RUDE and CRUDE).
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Inside a guest: record the named workloads, each in namespaces of its own.
 Each round is one run without pathprof, for the total cost, and one under
 `pathprof record --sample 1`, for the cost of each path and stage.  Writes

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The cost of a packet on each kernel of the ladder: a table, a plot, and the
 metrics that moved from one kernel to the next.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The named workloads: traffic, network and options of recording."""
 import sys
 from dataclasses import dataclass

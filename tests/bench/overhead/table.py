@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The table of the overhead benchmark: instructions added per packet, in
 percent of the unprofiled cost, next to the limits for pathprof.
 

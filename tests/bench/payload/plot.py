@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Plot a payload sweep: goodput against the size of one write, stock and
 treated, one panel for each delay and window.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Inside a deterministic guest: run programs of the distribution with small
 receive buffers, without the module and with its sender's policy (tx_frac).
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """An MQTT subscriber with a chosen receive buffer: subscribes, takes COUNT
 messages, prints bytes and seconds from the request of the first message to the
 end of the last.

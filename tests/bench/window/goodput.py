@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Draw goodput against the usable window, stock and fractional, from a table of
 the window grid: the picture of README.  Reads results, measures nothing.
 

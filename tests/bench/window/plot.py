@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The heat map of table.py beside it: utilisation of every cell of the base
 grid, stock beside treated, one panel per RTT.  It draws what table.py judged.
 """

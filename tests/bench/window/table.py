@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Judge the cells of a window grid that mssab measured, and write the result: a
 heat map, a table, and the counts at the end of a page.  It measures nothing.
 Documentation/results/grid.rst defines the words.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Judge what det_costs.sh recorded: the stages of the profiles against those of
 the reference timer, with injected delays and without.
 

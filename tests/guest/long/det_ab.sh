@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Experiments with a verdict, in the deterministic guest, at 8 pairs: fractional
 # windows improve a window below one segment, ten times at least; without them it
 # regresses; the same twice is equivalent; and the same seed gives the same design

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # msstune auto end to end (auto.py): the goodput lost to an injected fault is
 # restored, and a host without a fault is not changed.
 #

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof's times against a reference timer's, in the deterministic guest: with
 # pathprof's own cost subtracted they equal those of the kernel without it.  Delays
 # of 1, 5 and 50 us are injected in three stages in turn.  Two recordings of the

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # One block with each load that has a server, with named interfaces, and with
 # pathprof around it: figures are there and make sense, and nothing is left.
 . "$(dirname "$0")/../../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # msstune on real traffic: injected faults and the first diagnosis (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
 . "$(dirname "$0")/../../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof's filters by what a socket belongs to (--cgroup, --arm) and by the
 # device that sends (--dev), against tcp_info and the module's own counters.
 # The cases are in owners.py.

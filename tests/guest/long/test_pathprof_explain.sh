@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # pathprof explain: injected causes are named.  The cases are in explain.py; each takes
 # some ten seconds in an emulated guest.
 . "$(dirname "$0")/../../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What happens to a machine while pathprof records: CPUs, namespaces, devices
 # and modules come and go, others trace the same functions, packets never find
 # a reader.  Traffic of known size is still counted to the packet, the account

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Raw events against the sums that the kernel kept meanwhile.
 
 # shellcheck source=tests/lib.sh

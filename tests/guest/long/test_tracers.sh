@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The module's tracepoints from perf, bpftrace and trace-cmd, all at once: each
 # counts the same events of one transfer as the kernel's own trace buffer.
 . "$(dirname "$0")/../../lib.sh"

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """From the recorded blocks to the result of the experiment.
 
 Pure, and a function of the records alone: the same blocks give the same result,

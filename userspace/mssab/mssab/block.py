@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Measures the blocks of an experiment on this machine, with what the host did
 meanwhile.  guests.py measures them in guests."""
 from __future__ import annotations

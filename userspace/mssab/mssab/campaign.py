@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Measures pair after pair until there is a verdict: A/A first, then the arms.
 A coin decides the order in each pair, and only planned looks are taken.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The cell: one place to measure in, and the table of its keys.
 
 A key is described once, in Cell: its type and default, range, unit, what it

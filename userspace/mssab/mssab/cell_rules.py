@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Which keys of a cell go together.  Pure."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Child processes that end with mssab even if it is killed outright: a recorder
 that would stay attached, a guest."""
 from __future__ import annotations

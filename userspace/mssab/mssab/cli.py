@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Command line of mssab: the options of each command, and the errors' way to
 the user.  The commands are in cmd_*.py."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab arm: the arm of one connection, and the slot it follows from."""
 from __future__ import annotations
 

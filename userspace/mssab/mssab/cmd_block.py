@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab block: set up one arm of an experiment on this machine, and measure one
 block of it.  Guests that guests.py boots run this.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab compare: do two results directories show the same effect?"""
 from __future__ import annotations
 

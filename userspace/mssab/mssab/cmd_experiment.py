@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab run, of an experiment file, and mssab aa: measure, analyse, store."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab run, of a grid file: every cell with two arms, a table, results JSON.
 
 Needs nothing but Python's standard library.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab list: one line for each results directory below a folder."""
 from __future__ import annotations
 

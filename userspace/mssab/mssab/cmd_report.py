@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """mssab report: print the result in a directory again, and make its page."""
 from __future__ import annotations
 

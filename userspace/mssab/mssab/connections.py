@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Arms that the module draws per connection: the arm of each, and the effect
 within a block.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The two ends that a load runs between.  Pure."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Errors that mssab reports in one sentence, with their exit status.  Pure."""
 
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Settings of a device that ethtool shows and sets, in groups: coalescing,
 rings, channels, features.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The experiment: what it consists of, and what chance decides for each pair.
 
 Pure.  experiment_file.py reads one from a file with [design];

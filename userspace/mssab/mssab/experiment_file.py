@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The experiment file: TOML with [design] in, a checked Plan out.
 
 Pure.  The whole file is checked before anything starts; a mistake is reported

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The grid file: TOML in, checked cells and arms out.
 
 Reads that one file and is otherwise pure.  The whole file is checked before

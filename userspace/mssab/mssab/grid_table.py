@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The table that mssab run prints for a grid: one row per cell.
 
 Pure.  Its columns are headed stock (control) and treated (treatment), as the

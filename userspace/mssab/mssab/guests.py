@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Measures blocks in guests: scripts/guest boots the kernel of the block's arm,
 and mssab block measures in it.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The machine that mssab runs on: what it lacks, its kernel, its CPU time and
 interrupts, and the lock that lets one mssab run at a time."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Arms per connection, over all blocks: is the split the requested one, and do
 treatment connections gain at the expense of the others?
 

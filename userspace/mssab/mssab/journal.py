@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The results directory: what was planned, and every block as it was measured.
 
 samples.jsonl only grows: one line per block, on disk before the next block

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Keys of a TOML table, described once: type, default, range, choices, unit.
 
 A table of keys is a dataclass whose fields carry a Key.  Pure: reads no file.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The loads: one transfer from one end to the other, measured at the receiver.
 
 Loads with a server program are in servers.py.  Every load returns at least

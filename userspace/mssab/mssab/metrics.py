@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Metrics: names, units, which direction is better, and how each is computed
 from what a load reported.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The kernel module mssfrac: the settings an arm may hold, and what the running
 kernel reports of the module."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """netem: delay, rate, loss, marking and reordering on the way between the ends.
 
 The only module that sets queueing disciplines.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Moves named interfaces of the host into mssab's namespaces for a transfer, and
 back after it.
 

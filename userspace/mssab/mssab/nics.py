@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Named interfaces of the host as the link of a cell: which keys go together.
 
 Pure; nic_move.py moves the interfaces.

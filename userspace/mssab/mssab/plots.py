@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The plots of the report, as SVG for an HTML page.  Pure: the same numbers
 give the same text."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Runs pathprof around one transfer: the cost of a packet on its way in and out.
 
 Drives pathprof by its command line and reads the profile.

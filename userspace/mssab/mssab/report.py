@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """report.html: one page that needs no other file, made from a results
 directory."""
 from __future__ import annotations

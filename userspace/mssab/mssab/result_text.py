@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The result of an experiment as text of 80 columns: headline, advice, table.
 
 Pure.  The page of report.py uses the same sentences.

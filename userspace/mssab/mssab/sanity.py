@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Rules that make a block void.  They examine how it was measured, never its
 arm.  Void blocks stay in the samples with the reason, and are counted per arm.
 

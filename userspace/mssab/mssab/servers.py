@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Loads with a server and a client program: iperf3, nuttcp, NetPIPE.
 
 The server starts on a free port before the client and is gone when the transfer

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The testbed: namespaces, links and settings of a cell, and a transfer in
 them with what the kernel counts meanwhile.
 

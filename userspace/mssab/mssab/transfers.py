@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """From raw transfers to the numbers of one arm in one cell: goodput, usable
 window, utilisation, and whether the module acted.  Pure.
 """

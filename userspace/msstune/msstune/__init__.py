@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune: finds what limits TCP, and changes settings with an undo."""
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The loop of msstune auto: diagnose, plan, try what is planned, keep what helps,
 and begin again until nothing is left to try.
 """

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The report of msstune auto as one self-contained page.  Pure."""
 from __future__ import annotations
 

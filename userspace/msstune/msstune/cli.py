@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Command line of msstune: the table of commands, and how errors end."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune apply: write settings that are undone unless confirmed."""
 from __future__ import annotations
 

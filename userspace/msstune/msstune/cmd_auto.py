@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune auto: diagnose, plan, verify and keep, until nothing improves."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune diagnose: what limits the traffic of this network namespace."""
 from __future__ import annotations
 

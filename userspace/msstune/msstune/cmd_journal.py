@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune confirm, status, rollback, export and the hidden timer command: each is
 a few lines around the journal."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune plan: propose settings that answer the diagnoses; write none."""
 from __future__ import annotations
 

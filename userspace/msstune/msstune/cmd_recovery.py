@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune recovery: calculate the time to recover from one lost segment."""
 from __future__ import annotations
 

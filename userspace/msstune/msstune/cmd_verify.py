@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune verify: keep a change only if an experiment favours it."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """msstune watch: an exporter for an existing Prometheus."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Collects the facts: everything that a diagnosis is based on.  Reads only.
 
 Counters are differences over the interval, states are those at its end.  A part

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Collects settings and counters of network devices, their queues, interrupts and
 CPUs.  Reads only."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Running programs that write the same settings, and which writer wins."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Turns facts into diagnoses, the one with the greatest weight first.  Pure."""
 from __future__ import annotations
 

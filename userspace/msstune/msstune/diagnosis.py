@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The type of a diagnosis, and the list of all limits.  Pure."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Prints settings as a file that survives a reboot: sysctl.d fragment, systemd
 .link or shell script.  Pure.  A setting that the format cannot hold is an error."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The write-ahead journal: one file of JSON lines for each change.  Each line is
 on disk before the step that it announces.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Checks all files together: findings for each setting, and settings that a later
 one overrides.  Pure."""
 from __future__ import annotations

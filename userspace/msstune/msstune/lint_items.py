@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What the readers of lint return: settings, commands and lines they cannot read."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Compares settings with the running kernel: keys that it does not have, and names
 of algorithms that it does not know.  Reads /proc/sys and the list of modules only.
 """

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Reads the sysctls of tuned profiles (section [sysctl]) and of Ansible tasks and
 variables.  YAML is read line by line: no variable and no loop is expanded.
 """

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Reads the settings of sysctl.d fragments and of shell scripts with sysctl,
 echo > /proc/sys or device commands.  Scripts are not run.  tuned profiles and
 Ansible files go to lint_profiles.py."""

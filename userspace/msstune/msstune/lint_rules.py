@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The rules of lint: what is wrong with one setting, and the source.  Pure.
 
 A rule takes one assignment or command and facts about the machine, and yields

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Rules of lint for values that are dangerous although the kernel accepts them, and
 for ranges.  apply refuses those with level error.  Pure.
 """

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """A small HTTP server for metrics, with a bound on workers and on the time of a
 request, so that clients which send nothing cost neither threads nor memory.
 """

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Facts and diagnoses as OpenMetrics: base units, and labels with few values
 (limit, device, CPU, arm), never an address.  Pure except for the library's types."""
 from __future__ import annotations

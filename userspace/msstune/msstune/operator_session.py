@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The connections that a remote operator works through, and the devices and routes
 that carry them.  Reads only.
 

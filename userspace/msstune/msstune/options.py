@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Options that several commands share, and the objects made from them."""
 from __future__ import annotations
 

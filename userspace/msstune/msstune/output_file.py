@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The one writer of files that a user names.  It replaces plain files only, and a
 reader finds either the old contents or all of the new ones.
 """

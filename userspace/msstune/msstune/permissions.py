@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What apply, verify and auto may touch: not a setting that loses packets unless
 allowed, not the operator's own connection, not a setting that another running
 program writes.

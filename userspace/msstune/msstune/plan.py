@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Turns diagnoses into proposed settings, each with old and new value, reason,
 calculation, source and risk.  Pure.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Proposals for devices, queues, memory and CPUs, and for a goal.  Pure.
 
 The goals capture, throughput and latency need opposite settings (tables 27 to 30

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The type of a proposal, and arithmetic that several proposals share.  Pure."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Calculates how long a sender needs, after one lost segment, to fill its path
 again.  Pure.
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What one command line asks for: which changes, where, and what is permitted.
 The commands build it from their arguments; nothing below them sees these.
 """

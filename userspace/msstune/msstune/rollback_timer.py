@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The timer that undoes a change nobody confirms, in a process of its own.
 
 It has its own session, so it outlives apply, the terminal and the login.  It

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What limits one connection: an ordered list of tests, the first that matches is
 the answer.  Pure.
 

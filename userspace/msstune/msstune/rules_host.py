@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What devices, queues, memory and CPUs delay or lose.  Pure.
 
 A finding needs a counter that increased or traffic that is affected.  A setting

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Rings, coalescing, offloads and pause frames, by the ethtool ioctl.
 
 The structures of the ioctl never change, but the output of ethtool(8) does, and

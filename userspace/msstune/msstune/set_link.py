@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """MTU and queue length of a network device, by ip(8)."""
 from __future__ import annotations
 

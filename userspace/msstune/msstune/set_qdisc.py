@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The queue discipline at the root of a device or in a class, by tc(8).
 
 Only a discipline that can be restored is replaced: the kernel's default, and

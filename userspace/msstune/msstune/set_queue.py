@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Interrupt affinity, packet steering (RPS, RFS, XPS) and deferred interrupts, by
 files of sysfs and procfs."""
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """One attribute of one route, by ip(8).  Except for socket options, it is the
 narrowest scope for windows and congestion control."""
 from __future__ import annotations

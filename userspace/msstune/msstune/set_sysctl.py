@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Sysctls, by the files below /proc/sys."""
 from __future__ import annotations
 

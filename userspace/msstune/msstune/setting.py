@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The base class of everything that can be set: how it is named, read, written
 and compared.  The journal and the transaction use only this interface; the
 kinds are in set_*.py, their list in settings.py.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The list of all kinds of settings, and the reader of KIND:TARGET=VALUE, which
 is the spelling on the command line, in plans and in the journal.
 """

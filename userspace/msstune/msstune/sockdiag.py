@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Dumps TCP_INFO of every connection of our network namespace, by sock_diag.
 
 A dump keeps raw bytes: of 10,000 connections most are idle and never need to be

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """One experiment of verify: a change in force in one block, undone in the next.
 
 mssab draws the order, starts with A/A, judges, and makes the page.  To mssab we

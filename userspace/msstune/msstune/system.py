@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Access to the machine: kernel files, programs, and our identity (boot, network
 namespace).  Contains no name of a setting."""
 from __future__ import annotations

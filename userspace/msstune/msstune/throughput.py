@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What all connections of our network namespace transfer during one block of
 verify: goodput, retransmissions, round-trip time.  Reads only.
 

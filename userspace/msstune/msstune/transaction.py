@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Apply, confirm and undo, in an order of journal and write that makes a kill at
 any point harmless.
 

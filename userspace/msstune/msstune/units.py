@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Reads and prints numbers with units.  Pure."""
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """One experiment for each change; a change that mssab's verdict keeps is applied
 and confirmed, any other is left undone."""
 from __future__ import annotations
