@@ -11,7 +11,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/build/bin" "$tree/tests/bench" "$tmp/linux"
-cp "$top/scripts/bisect-step" "$tree/scripts/"
+cp "$top"/scripts/bisect{-step,_report.py} "$tree/scripts/"
 cp -r "$top/tests/bench/ladder" "$tree/tests/bench/"
 ln -s "${PATHPROF:-$top/build/bin/pathprof}" "$tree/build/bin/pathprof"
 
@@ -92,7 +92,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..45
+echo 1..53
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
@@ -163,5 +163,19 @@ calls "before it is built" "tree-kernel" 0
 : >"$tree/build/bin/tcpload"
 expect "a tree has a folder of its own" 128 \
 	"build/bisect/tree-linux-[0-9a-f]*; record" 0 .
+expect "the first line names what moved" 1 \
+	"^worse: rx packets: .* instructions in stage estab" 5,5 6.1
+expect "what became better can be searched for" 1 \
+	"^better: rx packets: -.* instructions in stage estab" -5,-5 --better 6.1
+expect "and a higher cost is then good" 0 "on 6.1: good" 5 --better 6.1
+expect "a narrow disagreement is decided by a third recording" 1 \
+	"narrow: two recordings differ" 1.1,0.9,1.1 --metric rx.at.estab \
+	--tolerance 1 6.1
+calls "with seeds of its own" "-s 126 " 1
+expect "either way" 0 "narrow: two recordings differ" 1.1,0.9,0.9 \
+	--metric rx.at.estab --tolerance 1 6.1
+expect "two kernels can be compared at once" 1 "rx.at.estab" \
+	0,0.1,0.2,0.1,0,5,5 --compare 6.1 6.12
+expect "which takes no other baseline" 128 "leave out" "" --compare 6.1 -b x 6.12
 expect "tolerance must be a number" 128 tolerance 0 --tolerance x 6.1
 exit $bad
