@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Text of a comparison for scripts/bisect-step: one sentence with the change
 that matters most, and a table of the metrics that moved.  Pure; the comparison
 is that of `pathprof check --json`."""

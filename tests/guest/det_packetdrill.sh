@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The packetdrill scripts of tests/packetdrill in four states of the module:
 # not loaded (stock), loaded (idle), active in the control arm, active in the
 # treatment arm.  The line "Passes in:" of a script names the states in which it

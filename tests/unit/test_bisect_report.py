@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """How bisect-step words a comparison: the sentence names the metric that
 explains the others, and the table folds those that contain it."""
 import sys

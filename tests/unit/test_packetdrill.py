@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The comparison of packetdrill's verdicts must not call a difference, or a
 guest without verdicts, the same: with guests played by a shell script."""
 import importlib.machinery
