@@ -40,6 +40,7 @@ END
 cat >"$tree/scripts/tree-kernel" <<END
 #!/bin/sh
 echo "tree-kernel \$*" >>"$tmp/calls"
+while [ "\$1" != --copy ]; do shift; done
 cp "$tmp/functions" "\$2/functions.json"
 cp "$tmp/made" "\$2/made-from"
 echo compiling
@@ -92,7 +93,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..53
+echo 1..55
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
@@ -161,6 +162,10 @@ echo changed >"$tree/build/bin/tcpload"
 expect "and one of another load" 128 "another tcpload" 0 -b "$tmp/of-tree" .
 calls "before it is built" "tree-kernel" 0
 : >"$tree/build/bin/tcpload"
+echo CONFIG_X=y >"$tmp/own"
+expect "a tree may have options of its own" 0 "" 0 -b "$tmp/of-tree" \
+	--config "$tmp/own" .
+calls "for its configuration" "tree-kernel --config $tmp/own --copy" 1
 expect "a tree has a folder of its own" 128 \
 	"build/bisect/tree-linux-[0-9a-f]*; record" 0 .
 expect "the first line names what moved" 1 \

@@ -75,7 +75,7 @@ times() {
 }
 
 echo "KTAP version 1"
-echo "1..25"
+echo "1..27"
 
 play nothing
 expect "no tree named" 2 "usage:"
@@ -108,7 +108,7 @@ path=$tmp/bin expect "missing headers are named" 3 "missing: libelf" "$tmp/tree"
 
 "$top/scripts/setup" --check bisect 2>"$tmp/said" || {
 	echo "# $(cat "$tmp/said")"
-	while [ $n -lt 25 ]; do
+	while [ $n -lt 27 ]; do
 		n=$((n + 1))
 		echo "ok $n # SKIP needs the tools of scripts/setup bisect"
 	done
@@ -131,6 +131,12 @@ touch "$tmp/tree/net/ipv4/Kconfig"
 expect "another commit, with another Kconfig" 0 "built in" "$tmp/tree"
 verdict "configures again, and the last image is gone" "$(
 	[ "$(times)" -eq 1 ] && [ ! -e "$first" ] || echo "it did not, or is not")"
+printf 'CONFIG_NET_SCH_SFQ=y\nCONFIG_HZ_250=n\n' >"$tmp/own"
+expect "options of one's own" 0 "built in" --config "$tmp/own" "$tmp/tree"
+verdict "replace those of the fragment" "$(
+	grep -c -x -e CONFIG_NET_SCH_SFQ=y -e CONFIG_HZ_250=n \
+		"$tmp"/cache/mssfrac/*/build/.config | grep -v -x 2
+	grep -x CONFIG_HZ_250=y "$tmp"/cache/mssfrac/*/build/.config)"
 mkdir "$tmp/copy"
 expect "a copy that later builds leave alone" 0 "built in" --copy "$tmp/copy" "$tmp/tree"
 verdict "with configuration, tools and functions" "$(
