@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Differences between kernel versions.  All other files are written for the
  * newest kernel.  Each entry names the release, the upstream change, and when

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Congestion control "mssfrac": CUBIC (RFC 9438, with its Reno-friendly
  * region) that counts bytes and moves its window in steps of MSS/64.

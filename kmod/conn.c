@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * One small state per TCP connection, found by the address of its socket.
  * Made when the connection is established, or for an older one at the first

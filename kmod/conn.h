@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * State of one TCP connection, and the table that finds it by the address of
  * its socket.  Who may touch it, and until when: conn.c.

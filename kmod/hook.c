@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Diverts __tcp_select_window() and tcp_current_mss() with ftrace, as livepatch
  * does (FTRACE_OPS_FL_IPMODIFY).  The wrappers call the kernel's own function

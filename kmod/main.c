@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * mssfrac: fractional-MSS windows for per-connection A/B experiments.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Receiver policy: how much of the free buffer to advertise.  Counts the bytes
  * that the kernel does not advertise for alignment.  In the treatment arm it

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Turns the table of settings into sysctls net.mssfrac.* of each network
  * namespace, and into module parameters of the same names.  A parameter is the

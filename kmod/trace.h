@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints: the input, the choice and the reason of each policy.  Ports and
  * the socket cookie identify a connection; the cookie is 0 until something

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sender policy, under any congestion control: which segment size fills the
  * peer's window.  It only ever lowers what tcp_current_mss() returns; the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Fractional-MSS window arithmetic: pure functions of their arguments, so that
  * the unit tests compile them in user space.  Nothing here reads a socket, a

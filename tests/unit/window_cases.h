@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cases of kmod/window.h, shared by the userspace test (test_window.c) and the
  * KUnit suite (tests/kunit): rows of an expression and its value, and

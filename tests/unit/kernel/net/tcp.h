@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * As much of a kernel as kmod/tx.c and trial.c see, for test_tx.c: one socket,
  * whose fields the test sets, and a clock that stands still between round trips.
