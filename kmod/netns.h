@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* What the module keeps per network namespace (main.c allocates it). */
 #ifndef MSSFRAC_NETNS_H
 #define MSSFRAC_NETNS_H

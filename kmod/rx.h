@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Receiver policy: its state in each connection, and its entry point. */
 #ifndef MSSFRAC_RX_H
 #define MSSFRAC_RX_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* Sender policy: its state in each connection, and its entry points. */
 #ifndef MSSFRAC_TX_H
 #define MSSFRAC_TX_H

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # What the guest tests share: KTAP output, namespaces that end with the test,
 # and waits that poll.  Sourced, never run; refuses to act outside a guest.

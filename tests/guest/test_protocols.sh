@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Both policies on, and the protocols and options around them: every byte
 # arrives, what the user asked for holds, and sockets whose window or segment
 # size others own are left alone.  The cases are in protocols.py.

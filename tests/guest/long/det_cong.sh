@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Congestion control mssfrac beside others on one bottleneck, in the
 # deterministic guest: fair shares, use of the link, loss, and what idle time
 # does to the window.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What the pairs show about one metric: estimate, interval, p-values, verdict.
 
 Pure.  The statistics are in stats.py, the rule for the verdict in verdict.py.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Statistics of paired differences: intervals, tests, planning, looks.
 
 Pure: the same numbers in give the same numbers out.  A difference belongs to
