@@ -22,8 +22,10 @@ import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
 from msstune_facts import facts  # noqa: E402
+from msstune_traffic import FILES, Traffic  # noqa: E402
 from msstune import (auto_page, cli, collect, rollback_timer,  # noqa: E402
-                     set_sysctl, settings, sockdiag, switchback, throughput)
+                     set_sysctl, settings, sockdiag, switchback, throughput,
+                     verify)
 from msstune.transaction import Change  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
 from msstune.switchback import Protocol  # noqa: E402
@@ -31,7 +33,6 @@ from msstune.verify import Verifier  # noqa: E402
 
 TOOL = kill.TOP / "userspace/msstune/msstune.sh"
 RMEM, ECN = "net.ipv4.tcp_rmem=4096 65536 1048576", "net.ipv4.tcp_ecn=1"
-FILES = {"net/ipv4/tcp_rmem": "4096\t65536\t65536\n", "net/ipv4/tcp_ecn": "2\n"}
 
 
 @pytest.fixture
@@ -42,35 +43,6 @@ def root(tmp_path):
 @pytest.fixture
 def state(tmp_path):
     return tmp_path / "state"
-
-
-class Traffic:
-    """Replaces throughput.watch: goodput follows from the settings in force."""
-
-    def __init__(self, root, **effects):
-        self.root, self.blocks = root, []
-        #: Setting: metrics and the factors by which it changes them.
-        self.effects = {"tcp_rmem": {}, "tcp_ecn": {}} | effects
-        self.noise = 0.0
-        self.disturb = lambda number: None
-
-    def changed(self):
-        return [name for name in self.effects for key, text in FILES.items()
-                if key.endswith(name)
-                and (self.root / "proc/sys" / key).read_text() != text]
-
-    def __call__(self, over, before):
-        changed = self.changed()
-        self.blocks.append(changed)
-        self.disturb(len(self.blocks))
-        figures = {"bytes_per_s": 1e6, "retransmits": 1, "sent_segments": 1000,
-                   "rtt_us": 1e4, "carried_percent": 0.0}
-        for name in changed:
-            for key, factor in self.effects[name].items():
-                figures[key] *= factor
-        # Reproducible, and different in the two blocks of a pair.
-        figures["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
-        return figures
 
 
 @pytest.fixture
@@ -127,6 +99,17 @@ def test_not_improved_is_not_kept(fake, root, state, effects, verdict):
     one, = verifier(state, root).each(changes(root, RMEM))
     assert one.result["verdict"] == verdict and not one.number
     assert snapshot(root) == before
+
+
+def test_a_guardrail_in_noise_is_not_kept(fake, root, state):
+    """mssab shows no harm, and nothing shows that there is none."""
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 5}
+    fake.rtt_noise = 8.0
+    before = snapshot(root)
+    one, = verifier(state, root).each(changes(root, RMEM))
+    assert one.result["keep"] and not one.number and snapshot(root) == before
+    assert not one.safety["rtt"].safe and one.safety["retransmits"].safe
+    assert "rtt: not shown to be safe" in "\n".join(verify.told(one))
 
 
 def test_beside_another_experiment(fake, root, state):

@@ -19,6 +19,7 @@ def add(commands: options.Commands) -> None:
     cmd.add_argument("--verify", action="store_true",
                      help="do as msstune verify, with all settings as one change")
     options.add_experiments(cmd)
+    options.add_staging(cmd)
     cmd.set_defaults(run=run, json=False)
 
 
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     request = options.request(args)
     if args.verify:
         return cmd_verify.verify(request, options.protocol(args), args.output,
-                                 together=True)
+                                 options.staging(args), together=True)
     changes = request.changes()
     if not changes:
         return 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from . import options, output_file, switchback, units
 from .errors import UsageError
-from .request import Request
+from .request import AT_ONCE, Request, Staging, changes_of
 from .switchback import Protocol
+from .transaction import Change
 from .verify import Verifier
 
 
@@ -25,6 +27,7 @@ def add(commands: options.Commands) -> None:
     options.add_settings(cmd)
     options.add_permissions(cmd)
     options.add_experiments(cmd)
+    options.add_staging(cmd)
     options.add_json(cmd)
     cmd.set_defaults(run=run)
 
@@ -35,15 +38,17 @@ def _terminate(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def verifier(request: Request, protocol: Protocol, output: Path) -> Verifier:
+def verifier(request: Request, protocol: Protocol, output: Path,
+             staging: Staging = AT_ONCE, changes: Sequence[Change] = ()) -> Verifier:
     """A session; whatever is missing is reported before anything is changed."""
     signal.signal(signal.SIGTERM, _terminate)
     switchback.check_programs()
     manager = request.manager()
     manager.say = lambda text: None
     protocol = replace(protocol, primary=_primary(protocol))
-    session = Verifier(manager, protocol, output.resolve(), request.tell)
-    session.begin()
+    session = Verifier(manager, protocol, output.resolve(), request.tell,
+                       staging.canary, staging.resume)
+    session.begin(changes)
     return session
 
 
@@ -58,9 +63,11 @@ def _primary(protocol: Protocol) -> str:
 
 
 def verify(request: Request, protocol: Protocol, output: Path,
-           together: bool) -> int:
+           staging: Staging, together: bool) -> int:
     """@together: one experiment with all settings, not one for each."""
-    changes = request.changes()
+    # A setting that the session kept is in force, and still part of it.
+    changes = changes_of(request.settings, request.root) if staging.resume \
+        else request.changes()
     if not changes:
         return 0
     request.permit(changes)
@@ -71,8 +78,8 @@ def verify(request: Request, protocol: Protocol, output: Path,
             request.tell(f"up to {units.duration(seconds)} of blocks")
         request.tell("nothing was changed; --yes does it")
         return 0
-    session = verifier(request, protocol, output)
-    outcomes = [session.one(changes)] if together else session.each(changes)
+    session = verifier(request, protocol, output, staging, changes)
+    outcomes = [session.staged(changes)] if together else session.each(changes)
     document = {"format": "msstune-verify", "version": 1,
                 "changes": [o.document() for o in outcomes]}
     output_file.store(session.directory / "verify.json", json.dumps(document))
@@ -87,4 +94,4 @@ def verify(request: Request, protocol: Protocol, output: Path,
 
 def run(args: argparse.Namespace) -> int:
     return verify(options.request(args), options.protocol(args), args.output,
-                  together=False)
+                  options.staging(args), together=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import units
 from .permissions import Permissions
-from .request import Request
+from .request import Request, Staging
 from .switchback import MARGINS, Protocol
 
 if TYPE_CHECKING:
@@ -89,6 +89,20 @@ def add_experiments(cmd: argparse.ArgumentParser) -> None:
                        f"{DIRECTORY}")
     group.add_argument("--no-report", action="store_true",
                        help="make no pages; mssab report can make them later")
+
+
+def add_staging(cmd: argparse.ArgumentParser) -> None:
+    """How a session of experiments proceeds."""
+    cmd.add_argument("--canary", type=units.whole(1, 99), default=0, metavar="PERCENT",
+                     help="try settings net.mssfrac.* on this share of connections "
+                     "first, and on all only if they do no harm")
+    cmd.add_argument("--resume", action="store_true",
+                     help="go on with the session in the folder of -o")
+
+
+def staging(args: argparse.Namespace) -> Staging:
+    """The staging of a command with add_staging()."""
+    return Staging(args.canary, args.resume)
 
 
 def request(args: argparse.Namespace) -> Request:

@@ -55,6 +55,17 @@ class Request:
         return needed
 
 
+@dataclass(frozen=True)
+class Staging:
+    """How a session of experiments proceeds."""
+
+    canary: int = 0         # % of connections that get a change first; 0: none
+    resume: bool = False    # go on with the session in the folder of the results
+
+
+AT_ONCE = Staging()
+
+
 def changes_of(words: Sequence[str], root: Path) -> list[Change]:
     """Settings of the command line, and those of plan files among them."""
     changes: list[Change] = []

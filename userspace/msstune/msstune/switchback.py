@@ -27,9 +27,11 @@ from . import output_file, sockdiag, throughput
 from .errors import NotSupported, TuneError
 from .transaction import Change, TransactionManager
 
-#: $0, $1: our ends of the pipes; the shell opens them below /proc.
-CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$0" && ' \
-    'read -r figures <"$1" && echo "$figures"'
+#: Asks for a block by our ends of two pipes, which the shell opens below /proc.
+#: Their paths are in the environment: the experiment file must not change when an
+#: experiment is resumed.
+CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$MSSTUNE_ASK" && ' \
+    'read -r figures <"$MSSTUNE_ANSWER" && echo "$figures"'
 NOW, CHANGED = "unchanged", "changed"
 AA_PAIRS = 8
 STOLEN = 20             # % of CPU time stolen by other machines that voids a block
@@ -72,8 +74,7 @@ class Protocol:
         return 2 * (self.pairs + aa * AA_PAIRS) * (self.settle + self.seconds)
 
 
-def design(protocol: Protocol, title: str, pipes: Sequence[str],
-           aa: bool) -> str:
+def design(protocol: Protocol, title: str, aa: bool) -> str:
     """The experiment file, mssab-experiment(5)."""
     text = json.dumps   # a JSON string is a TOML string
     own = {"value": f'{{ unit = "of the load", better = '
@@ -89,7 +90,7 @@ def design(protocol: Protocol, title: str, pipes: Sequence[str],
         f"guardrails = {text(protocol.guardrails)}",
         f"effect_percent = {protocol.effect}", f"pairs = {protocol.pairs}",
         f"aa_pairs = {AA_PAIRS if aa else 0}", f"stolen_percent = {STOLEN}",
-        "[program]", f"argv = {text(['sh', '-c', CLIENT, *pipes])}",
+        "[program]", f"argv = {text(['sh', '-c', CLIENT])}",
         "[metrics]", *metrics, "[arms]",
         *(f'{arm} = {{ env = {{ MSSTUNE_ARM = "{arm}" }} }}'
           for arm in (NOW, CHANGED)), ""))
@@ -165,29 +166,36 @@ class Switchback:
                     f"{change.setting.name}: another writer set "
                     f"{' '.join(now.split())}; the experiment ends")
 
-    def run(self, folder: Path, title: str, aa: bool) -> dict[str, Any]:
-        """Returns mssab's result; its directory is @folder."""
+    def run(self, folder: Path, title: str, aa: bool,
+            resume: bool = False) -> dict[str, Any]:
+        """Returns mssab's result; its directory is @folder.  @resume: go on with the
+        blocks that are there."""
+        if resume and (folder / "result.json").exists():
+            return _result(folder)
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
             file = folder.with_suffix(".toml")
-            output_file.store(file, design(self.protocol, title, [
-                f"/proc/{os.getpid()}/fd/{end}" for end in (ask, answered)], aa))
+            output_file.store(file, design(self.protocol, title, aa))
             # mssab ends when this process ends, however that happens.
             argv = ["setpriv", "--pdeathsig", "TERM", "mssab", "run", str(file),
                     "-o", str(folder)]
             if not self.protocol.page:
                 argv.append("--no-report")
-            self._serve(argv, asked, answer)
+            if resume:
+                argv.append("--resume")
+            pipes = {name: f"/proc/{os.getpid()}/fd/{end}" for name, end in (
+                ("MSSTUNE_ASK", ask), ("MSSTUNE_ANSWER", answered))}
+            self._serve(argv, pipes, asked, answer)
         finally:
             for end in (asked, ask, answered, answer):
                 os.close(end)
-        result: dict[str, Any] = json.loads(
-            (folder / "result.json").read_text("utf-8"))
-        return result
+        return _result(folder)
 
-    def _serve(self, argv: list[str], asked: int, answer: int) -> None:
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    def _serve(self, argv: list[str], pipes: dict[str, str], asked: int,
+               answer: int) -> None:
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL,
+                                   env=os.environ | pipes)
         try:
             while process.poll() is None:
                 if select.select([asked], [], [], 0.2)[0]:
@@ -202,6 +210,11 @@ class Switchback:
             raise NotSupported("mssab cannot run here; its message is above")
         if process.returncode:
             raise TuneError(f"mssab ended with status {process.returncode}")
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text("utf-8"))
+    return result
 
 
 def check_programs() -> None:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One experiment for each change; a change that mssab's verdict keeps is applied
-and confirmed, any other is left undone."""
+"""One experiment for each change.  A change is applied and confirmed if mssab's
+verdict keeps it and every guardrail is shown to be safe; any other is left undone."""
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import units
-from .errors import UsageError
+from . import output_file, safety, settings, units
+from .errors import TuneError, UsageError
+from .safety import Safety
 from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
 from .transaction import Change, TransactionManager
 
@@ -19,6 +21,9 @@ CARRIED = 50
 #: Noise, % of the metric, above which nothing is tried.
 COARSEST = 50
 KEEP_TIMEOUT = 60   # seconds between apply and confirm, at most
+SESSION = "session.json"
+#: The share of connections that the module treats.
+SHARE = "net.mssfrac.ab_percent"
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Outcome:
     result: dict[str, Any]      # mssab's
     carried: float              # mean over the blocks, %
     number: int = 0             # of the confirmed change; 0: not kept
+    safety: dict[str, Safety] = field(default_factory=dict)     # by guardrail
 
     @property
     def name(self) -> str:
@@ -38,6 +44,12 @@ class Outcome:
     @property
     def aa_stopped(self) -> bool:
         return bool(self.result.get("aa", {}).get("stopped"))
+
+    @property
+    def harmed(self) -> bool:
+        """Whether harm is shown, which is more than that safety is not."""
+        return any(self.result["metrics"].get(name, {}).get("verdict") == "regressed"
+                   for name in (*self.result["primary"], *self.safety))
 
     def document(self) -> dict[str, Any]:
         metrics = self.result["metrics"]
@@ -49,6 +61,8 @@ class Outcome:
                     "verdict", "effect", "low", "high", "level", "scale", "unit",
                     "arms")} for name, one in metrics.items()},
                 "primary": self.result["primary"],
+                "guardrails": {name: asdict(one)
+                               for name, one in self.safety.items()},
                 "notes": self.result["notes"], "carried_percent": self.carried,
                 "results": str(self.folder)}
 
@@ -80,6 +94,8 @@ def told(outcome: Outcome) -> list[str]:
              for name, metric in result["metrics"].items()]
     lines.append(f"verdict: {result['verdict']}"
                  + (f": {result['why']}" if result["why"] else ""))
+    lines += [f"guardrail {name}: {one.why or 'shown to be safe'}"
+              for name, one in outcome.safety.items()]
     lines += [f"note: {note}" for note in result["notes"]]
     if not outcome.number and outcome.carried > CARRIED:
         lines.append(f"note: {outcome.carried:.0f} % of the bytes belong to "
@@ -102,69 +118,151 @@ def _resolved(result: dict[str, Any]) -> float:
 
 @dataclass
 class Verifier:
-    """A session: one directory of experiments, the first of which starts with A/A."""
+    """A session: one directory of experiments, the first of which starts with A/A.
+    session.json there has what is needed to resume it."""
 
     manager: TransactionManager
     protocol: Protocol
     directory: Path
     tell: Callable[[str], None]
-    count: int = 0
+    canary: int = 0             # % of connections that get a change first; 0: none
+    resume: bool = False
+    count: int = 0              # experiments run
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    step: int = 0
 
-    def begin(self) -> None:
-        """Make the directory; fail before anything is measured."""
+    def begin(self, changes: Sequence[Change] = ()) -> None:
+        """Make the directory, or read the session that it holds; fail before anything
+        is measured."""
         if self.directory.name == "-":
             raise UsageError("-o -: results are a folder; --json prints the summary")
+        if self.canary and not all(_of_module(c) for c in changes):
+            raise UsageError("--canary: only settings net.mssfrac.* have arms; "
+                             "others act on all connections")
+        self._about = {"settings": [[c.setting.name, c.new] for c in changes],
+                       "protocol": asdict(self.protocol), "canary": self.canary}
+        file = self.directory / SESSION
+        if self.resume:
+            try:
+                stored = json.loads(file.read_text("utf-8"))
+                self.steps = stored["steps"]
+                about = stored["about"]
+            except (OSError, ValueError, LookupError, TypeError) as error:
+                raise UsageError(f"{file}: no session to resume") from error
+            if about != self._about:
+                raise UsageError(f"{self.directory}: the session has other settings or "
+                                 "options; --resume needs the same command line")
+            return
         if self.directory.exists() and any(self.directory.iterdir()):
-            raise UsageError(f"{self.directory} holds results; choose another "
-                             "folder with -o")
+            raise UsageError(f"{self.directory} holds results; go on with --resume, or "
+                             "choose another folder with -o")
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._store()
 
-    def one(self, changes: Sequence[Change]) -> Outcome:
-        """Run one experiment; keep or leave the change."""
-        changes = [replace(c, expected=c.setting.read()) for c in changes]
+    def _store(self) -> None:
+        output_file.store(self.directory / SESSION, json.dumps(
+            {"format": "msstune-session", "version": 1, "about": self._about,
+             "steps": self.steps}))
+
+    def one(self, changes: Sequence[Change], keep: bool = True) -> Outcome:
+        """Run one experiment; keep or leave the change.  @keep: whether it may be
+        kept."""
+        at, self.step = self.step, self.step + 1
+        resumed = at < len(self.steps)
+        if not resumed:
+            self.steps.append({"old": [c.setting.read() for c in changes],
+                               "count": self.count,
+                               "effect": self.protocol.effect})
+            self._store()
+        step = self.steps[at]
+        changes = [replace(c, expected=old) for c, old in
+                   zip(changes, step["old"], strict=True)]
         title = ", ".join(f"{c.setting.name} {' '.join((c.expected or '').split())}"
                           f" -> {c.new}" for c in changes)
         self.tell(title)
-        # A refused value must show before anything is measured.
-        with self.manager.trial(changes, SLACK):
-            pass
+        self.count = step["count"]
+        self.protocol = replace(self.protocol, effect=step["effect"])
+        before = self._kept_before(changes) if resumed else 0
         switchback = Switchback(self.manager, changes, self.protocol)
-        result = self._run(switchback, title, aa=not self.count)
+        if not before and "number" not in step:
+            switchback.undisturbed()
+            # A refused value must show before anything is measured.
+            with self.manager.trial(changes, SLACK):
+                pass
+        result = self._run(switchback, title, not self.count, resumed)
         seen = _resolved(result)
         if seen:
             self.tell(f"    A/A: noise hides effects below {seen:.3g} %; only "
                       "larger effects are looked for")
             self.protocol = switchback.protocol = replace(self.protocol,
                                                           effect=seen)
-            result = self._run(switchback, title, aa=False)
-        number = 0
-        if result["keep"]:
-            number = self.manager.apply(changes, KEEP_TIMEOUT).number
-            self.manager.confirm()
+            result = self._run(switchback, title, False, resumed)
+        guarded = safety.guardrails(self._folder, result, self.protocol.guardrails) \
+            if result["verdict"] == "improved" else {}
+        number = step.get("number", 0)
+        if "number" not in step:
+            if keep and result["keep"] and all(one.safe for one in guarded.values()):
+                number = before or self.manager.apply(changes, KEEP_TIMEOUT).number
+                if not before:
+                    self.manager.confirm()
+            step["number"] = number
+            self._store()
+        elif number and number != before:
+            raise TuneError(f"change {number}, kept before, is no longer in force")
         carried = switchback.carried
         outcome = Outcome(changes, self._folder, result,
-                          sum(carried) / max(1, len(carried)), number)
+                          sum(carried) / max(1, len(carried)), number, guarded)
         for line in told(outcome):
             self.tell(f"    {line}")
         return outcome
+
+    def _kept_before(self, changes: Sequence[Change]) -> int:
+        """The number of the confirmed change with just these values in force."""
+        wanted = [(c.setting.name, c.new) for c in changes]
+        for transaction in reversed(self.manager.transactions()):
+            if transaction.state == "confirmed" \
+                    and [(e.name, e.new) for e in transaction.entries] == wanted \
+                    and all(self.manager.drift(e) == "in force"
+                            for e in transaction.entries):
+                return transaction.number
+        return 0
 
     @property
     def _folder(self) -> Path:
         return self.directory / f"{self.count}"
 
-    def _run(self, switchback: Switchback, title: str,
-             aa: bool) -> dict[str, Any]:
+    def _run(self, switchback: Switchback, title: str, aa: bool,
+             resume: bool) -> dict[str, Any]:
         self.count += 1
-        return switchback.run(self._folder, title, aa)
+        return switchback.run(self._folder, title, aa, resume)
+
+    def staged(self, changes: Sequence[Change]) -> Outcome:
+        """With a canary, try the change on a share of connections first."""
+        if not self.canary:
+            return self.one(changes)
+        share = Change(*settings.parse(f"{SHARE}={self.canary}", self.manager.root))
+        self.tell(f"canary: {self.canary} % of connections")
+        canary = self.one([*changes, share], keep=False)
+        if canary.harmed or canary.aa_stopped:
+            self.tell("the canary ends it: not tried on all connections")
+            return canary
+        return self.one(changes)
 
     def each(self, changes: Sequence[Change]) -> list[Outcome]:
         """Try one after the other, on top of those kept.  If none is kept, try all
         together: some settings only work together."""
         outcomes = []
         for change in changes:
-            outcomes.append(self.one([change]))
+            outcomes.append(self.staged([change]))
             if outcomes[-1].aa_stopped:
                 return outcomes
         if len(changes) > 1 and not any(o.number for o in outcomes):
-            outcomes.append(self.one(changes))
+            outcomes.append(self.staged(changes))
         return outcomes
+
+
+def _of_module(change: Change) -> bool:
+    """Whether the module applies the setting by arm."""
+    name = change.setting.name
+    return name.startswith("sysctl:net.mssfrac.") and not name.endswith(
+        (".ab_percent", ".ab_seed"))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traffic for tests of verify: its metrics follow from the settings of a tree."""
+
+FILES = {"net/ipv4/tcp_rmem": "4096\t65536\t65536\n", "net/ipv4/tcp_ecn": "2\n"}
+
+
+class Traffic:
+    """Replaces throughput.watch: goodput follows from the settings in force."""
+
+    def __init__(self, root, **effects):
+        self.root, self.blocks = root, []
+        #: Setting: metrics and the factors by which it changes them.
+        self.effects = {"tcp_rmem": {}, "tcp_ecn": {}} | effects
+        self.noise = 0.0
+        self.rtt_noise = 1.0
+        self.disturb = lambda number: None
+
+    def changed(self):
+        return [name for name in self.effects for key, text in FILES.items()
+                if key.endswith(name)
+                and (self.root / "proc/sys" / key).read_text() != text]
+
+    def __call__(self, over, before):
+        changed = self.changed()
+        self.blocks.append(changed)
+        self.disturb(len(self.blocks))
+        figures = {"bytes_per_s": 1e6, "retransmits": 1, "sent_segments": 1000,
+                   "rtt_us": 1e4, "carried_percent": 0.0}
+        for name in changed:
+            for key, factor in self.effects[name].items():
+                figures[key] *= factor
+        # Reproducible, and different in the two blocks of a pair.
+        figures["rtt_us"] *= self.rtt_noise ** (-1) ** (len(self.blocks) // 3)
+        figures["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
+        return figures
