@@ -226,7 +226,7 @@ def run(name, pair_=None, a=(), b=(), host=(), after="", load=None, at="A",
     if not right:
         told.append(f"got {got}, expected {want}")
         told += [f"{d.weight:.1f} {d.subject} {d.limit}: {d.why} "
-                 f"{json.dumps(d.figures)}" for d in found]
+                 f"{json.dumps(d.numbers)}" for d in found]
     tell(*told, f"{'ok' if right else 'not ok'} {name}")
 
 

@@ -24,12 +24,12 @@ class Traffic:
         changed = self.changed()
         self.blocks.append(changed)
         self.disturb(len(self.blocks))
-        figures = {"bytes_per_s": 1e6, "retransmits": 1, "sent_segments": 1000,
+        numbers = {"bytes_per_s": 1e6, "retransmits": 1, "sent_segments": 1000,
                    "rtt_us": 1e4, "carried_percent": 0.0}
         for name in changed:
             for key, factor in self.effects[name].items():
-                figures[key] *= factor
+                numbers[key] *= factor
         # Reproducible, and different in the two blocks of a pair.
-        figures["rtt_us"] *= self.rtt_noise ** (-1) ** (len(self.blocks) // 3)
-        figures["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
-        return figures
+        numbers["rtt_us"] *= self.rtt_noise ** (-1) ** (len(self.blocks) // 3)
+        numbers["bytes_per_s"] *= 1 + self.noise * (-1) ** (len(self.blocks) // 3)
+        return numbers

@@ -79,7 +79,7 @@ QUEUE = {"rtt": 25000}
 def test_sender(flow, limit):
     found = first(facts(flow))
     assert found.limit == limit
-    assert found.why and found.would_change and found.figures
+    assert found.why and found.would_change and found.numbers
 
 
 @pytest.mark.parametrize("flow, limit", [
@@ -162,7 +162,7 @@ def test_a_connection_shorter_than_the_interval():
             "high_snd_wnd": 10**5, "low_snd_wnd": 10**5}
     found = first(facts(half))
     assert found.limit == "receive-window"
-    assert found.figures["bits_per_second"] == 8 * SENDER["d_bytes_acked"]
+    assert found.numbers["bits_per_second"] == 8 * SENDER["d_bytes_acked"]
 
 
 def test_reader_on_the_interrupts_cpu():
@@ -215,7 +215,7 @@ def test_waste_as_in_the_paper():
     """Section 3.5.1: 26,844 bytes advertised, 17,920 used at MSS 8960."""
     found = first(facts(RWND | {"high_snd_wnd": 26844, "low_snd_wnd": 26844,
                                 "snd_mss": 8960}))
-    assert round(found.figures["waste"], 3) == round(1 - 17920 / 26844, 3)
+    assert round(found.numbers["waste"], 3) == round(1 - 17920 / 26844, 3)
 
 
 # --- Collected --------------------------------------------------------------

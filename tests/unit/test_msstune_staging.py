@@ -79,13 +79,13 @@ def test_a_canary_comes_first(module, root, state, monkeypatch, factor, stages):
     shares = []
 
     def watch(over, before):
-        figures = fake(over, before)
+        numbers = fake(over, before)
         frac, share = ((root / "proc/sys/net/mssfrac" / name).read_text().strip()
                        for name in ("tx_frac", "ab_percent"))
         if frac != "0":
             shares.append(int(share))
-            figures["bytes_per_s"] *= factor
-        return figures
+            numbers["bytes_per_s"] *= factor
+        return numbers
     monkeypatch.setattr(throughput, "watch", watch)
     one, = staged(state, root, FRAC, canary=10).each(changes(root, FRAC))
     assert bool(one.number) == (factor > 1)

@@ -142,10 +142,10 @@ def test_all_together_where_none_helps_alone(fake, root, state, monkeypatch):
     original = fake.__call__
 
     def both(over, before):
-        figures = original(over, before)
+        numbers = original(over, before)
         if len(fake.blocks[-1]) == 2:
-            figures["bytes_per_s"] *= 3
-        return figures
+            numbers["bytes_per_s"] *= 3
+        return numbers
     monkeypatch.setattr(throughput, "watch", both)
     outcomes = verifier(state, root).each(changes(root, ECN, RMEM))
     assert [bool(o.number) for o in outcomes] == [False, False, True]

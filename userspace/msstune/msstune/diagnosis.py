@@ -50,7 +50,7 @@ class Diagnosis:
     why: str
     would_change: str
     weight: float
-    figures: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.limit in LIMITS, self.limit

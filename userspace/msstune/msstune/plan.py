@@ -61,12 +61,12 @@ def _without_wish(
 def _bdp(d: Diagnosis, wish: Wish) -> tuple[float, str]:
     """Bytes in flight that reach the wish, or four times the present window, and the
     calculation."""
-    figures = d.figures
-    rtt = figures.get("min_rtt_us") or figures.get("rcv_rtt_us") or 1
+    numbers = d.numbers
+    rtt = numbers.get("min_rtt_us") or numbers.get("rcv_rtt_us") or 1
     if wish.rate:
         need = wish.rate / 8 * rtt / 1e6
         return need, f"{wish.rate:.3g} bit/s x {rtt / 1e3:.3g} ms = {need:.0f} B"
-    now = int(figures.get("window") or figures.get("snd_wnd") or figures.get("sndbuf")
+    now = int(numbers.get("window") or numbers.get("snd_wnd") or numbers.get("sndbuf")
               or 0)
     return 4.0 * now, f"4 x the present {now} B (no --rate was given)"
 
@@ -74,7 +74,7 @@ def _bdp(d: Diagnosis, wish: Wish) -> tuple[float, str]:
 def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     need, how = _bdp(d, wish)
     size, note = buffer_for(need, facts)
-    if "rcv_rtt_us" not in d.figures:
+    if "rcv_rtt_us" not in d.numbers:
         yield Proposal("", "", "", f"at the peer ({d.subject.split(' > ')[1]}): a "
                        f"receive buffer of {size} bytes (tcp_rmem, third value)",
                        how, f"{S0}, section 3.3.1; {IP_SYSCTL}", "none here")
@@ -135,8 +135,8 @@ def _scaling(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     else:
         yield Proposal("", "", "", "at the peer, or a firewall between: window "
                        "scaling was not agreed on", d.why, "RFC 7323", "none here")
-    yield from _mssfrac(d, facts, d.figures.get("snd_mss", 0),
-                        d.figures.get("snd_wnd", 0))
+    yield from _mssfrac(d, facts, d.numbers.get("snd_mss", 0),
+                        d.numbers.get("snd_wnd", 0))
 
 
 def _mssfrac(d: Diagnosis, facts: Facts, mss: int,
@@ -158,13 +158,13 @@ def _mssfrac(d: Diagnosis, facts: Facts, mss: int,
 
 
 def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
-    mss, window = d.figures.get("snd_mss", 0), d.figures.get("snd_wnd", 0)
+    mss, window = d.numbers.get("snd_mss", 0), d.numbers.get("snd_wnd", 0)
     yield from _mssfrac(d, facts, mss, window)
     yield from _receive_window(d, facts, wish)
 
 
 def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
-    if "max_pacing_rate" in d.figures:
+    if "max_pacing_rate" in d.numbers:
         yield Proposal("", "", "", "in the program: SO_MAX_PACING_RATE is the limit; "
                        "it "
                        "was set on purpose", d.why, "socket(7)",
@@ -174,7 +174,7 @@ def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
         for qdisc in device["qdiscs"]:
             options = qdisc.get("options") or {}
             if qdisc["kind"] == "fq" and \
-                    options.get("maxrate") == d.figures.get("maxrate"):
+                    options.get("maxrate") == d.numbers.get("maxrate"):
                 free = {k: v for k, v in options.items() if k != "maxrate"}
                 place = f":{qdisc['parent']}" if qdisc.get("parent") else ""
                 yield Proposal(f"qdisc:{name}{place}",

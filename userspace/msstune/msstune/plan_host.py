@@ -47,10 +47,10 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        "from it when they are created", d.why,
                        f"{S0}, section 4.1; {S2}, step e",
                        "delay while the queue is long")
-    kind, parent = d.figures.get("kind", ""), d.figures.get("parent")
+    kind, parent = d.numbers.get("kind", ""), d.numbers.get("parent")
     if kind not in ("pfifo", "bfifo", "pfifo_fast"):
         return
-    if not parent or d.figures.get("handle") != "0:":
+    if not parent or d.numbers.get("handle") != "0:":
         # The default qdisc of a class has no handle, so it cannot be restored.
         yield Proposal(f"qdisc:{name}:{parent}" if parent else f"qdisc:{name}",
                        _spelled(kind, d), "fq",
@@ -61,7 +61,7 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
 
 
 def _spelled(kind: str, d: Diagnosis) -> str:
-    limit = d.figures.get("options", {}).get("limit")
+    limit = d.numbers.get("options", {}).get("limit")
     return f"{kind} limit {limit}" if limit and kind != "pfifo_fast" else "default"
 
 
@@ -94,7 +94,7 @@ def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
 def _offload(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     device = facts["devices"].get(d.subject, {})
     for name in ("gro", "gso", "tso"):
-        if name in d.figures and device.get("offload", {}).get(name) == "off":
+        if name in d.numbers and device.get("offload", {}).get(name) == "off":
             yield Proposal(f"offload:{d.subject}:{name}", "off", "on",
                            "each packet passes the stack alone",
                            d.why, "docs.kernel.org/networking/"
@@ -144,7 +144,7 @@ def _mssfrac(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     for side, loss in (("tx", "windows of few segments lose their remainder again"),
                        ("rx", "windows are whole multiples of the MSS again")):
         now = facts["sysctl"].get(f"net.mssfrac.{side}_frac", "0")
-        if now != "0" and side in d.figures.get("sides", ("tx",)):
+        if now != "0" and side in d.numbers.get("sides", ("tx",)):
             yield Proposal(f"sysctl:net.mssfrac.{side}_frac", now, "0",
                            "most of its trials deliver less here", d.why,
                            "mssfrac(4)", loss)

@@ -182,7 +182,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
         soft = (spent["softirq"] + spent["irq"]) / ticks
         if idle >= NO_IDLE:
             continue
-        figures: dict[str, Any] = {"idle": idle, "softirq": soft,
+        numbers: dict[str, Any] = {"idle": idle, "softirq": soft,
                                    "steal": spent["steal"] / ticks,
                                    "packets": processed.get(cpu, 0)}
         here = [f for f in facts["flows"]
@@ -193,7 +193,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
             for other, s in facts["cpus"].items() if other != cpu)
         if facts["profile"]:
             top = facts["profile"][0]
-            figures["costliest_path"] = (
+            numbers["costliest_path"] = (
                 f"{top['direction']} {' '.join(top['flags'])}: {top['stage']}")
         # Busy processes leave softirqs little time, so 20 % is much.
         if here and soft > 0.2 and others_idle:
@@ -203,19 +203,19 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                 f"({here[0]['owner']['comm']}) share a CPU without idle time, while "
                 "another one is idle", "the rate stays the same after the reader "
                 "moves", 60,
-                figures)
+                numbers)
         elif soft > 0.5:
             yield Diagnosis(
                 f"cpu {cpu}", "cpu-softirq", "high",
                 f"packets use {soft:.0%} of its time, {idle:.0%} is idle",
-                "fewer or larger packets (GRO, MTU) change nothing", 55, figures)
+                "fewer or larger packets (GRO, MTU) change nothing", 55, numbers)
         elif any(str(f.get("owner", {}).get("cpu")) == cpu
                  for f in facts["flows"]):
             yield Diagnosis(
                 f"cpu {cpu}", "cpu", "low",
                 f"{idle:.0%} idle, {soft:.0%} for packets; the process of a busy "
                 "connection runs here", "a profile shows no network work", 20,
-                figures)
+                numbers)
 
 
 def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:

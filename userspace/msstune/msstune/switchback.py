@@ -31,7 +31,7 @@ from .transaction import Change, TransactionManager
 #: Their paths are in the environment: the experiment file must not change when an
 #: experiment is resumed.
 CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$MSSTUNE_ASK" && ' \
-    'read -r figures <"$MSSTUNE_ANSWER" && echo "$figures"'
+    'read -r numbers <"$MSSTUNE_ANSWER" && echo "$numbers"'
 NOW, CHANGED = "unchanged", "changed"
 AA_PAIRS = 8
 STOLEN = 20             # % of CPU time stolen by other machines that voids a block
@@ -111,7 +111,7 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
         waiter = threading.Thread(target=wait)
         waiter.start()
         try:
-            figures = throughput.watch(
+            numbers = throughput.watch(
                 lambda elapsed: bool(ended) or elapsed > LOAD_LIMIT, before)
         finally:
             with suppress(ProcessLookupError):
@@ -122,10 +122,10 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
         said.seek(0)
         words = said.read().decode(errors="replace").split()
     try:
-        figures["value"] = float(words[-1])
+        numbers["value"] = float(words[-1])
     except (IndexError, ValueError):
-        figures["time"] = ended[0]
-    return figures
+        numbers["time"] = ended[0]
+    return numbers
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Switchback:
         with (self.manager.trial(self.changes, p.block + SLACK)
               if arm == CHANGED else nullcontext()) as trial:
             time.sleep(p.settle)
-            figures = run_load(p.load, seed, before) if p.load else \
+            numbers = run_load(p.load, seed, before) if p.load else \
                 throughput.watch(lambda elapsed: elapsed >= p.seconds, before)
         if trial and (trial.ended != "trial" or any(
                 e.undone != "restored" for e in trial.entries)):
@@ -154,8 +154,8 @@ class Switchback:
                                         if e.undone != "restored")
                             + " during the block; the experiment ends")
         self.undisturbed()
-        self.carried.append(figures["carried_percent"])
-        return figures
+        self.carried.append(numbers["carried_percent"])
+        return numbers
 
     def undisturbed(self) -> None:
         """Raise unless all settings have the values of the start."""

@@ -46,7 +46,7 @@ def moved(old: Looks, new: Looks, before: set[bytes]) -> Counter[str]:
     return sums
 
 
-def figures(sums: Counter[str], seconds: float) -> dict[str, float]:
+def metrics(sums: Counter[str], seconds: float) -> dict[str, float]:
     """The metrics by mssab's names, and carried_percent, the share of bytes of
     connections older than the block."""
     total = max(1, sums["bytes"])
@@ -71,4 +71,4 @@ def watch(over: Callable[[float], bool], before: set[bytes]) -> dict[str, float]
         sums += moved(last, new, before)
         # A dump may miss a connection: it is not new when it reappears.
         last |= new
-    return figures(sums, elapsed)
+    return metrics(sums, elapsed)
