@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """lint: each rule on a line that it must report and on one that it must not; how
 files and scripts are read; which file takes effect."""
+import dataclasses
 import json
 import subprocess
 import sys
@@ -256,6 +257,10 @@ def test_against_the_running_kernel(kernel, key, value, level, hint):
                                                                 kernel)))
     assert [f.level for f in found] == ([level] if level else [])
     assert all(hint in f.why for f in found)
+    # A dash allows that a key is missing, and no typing error.
+    optional = dataclasses.replace(item, optional=True)
+    assert [f.level for f in lint_rules.assignment(optional, lint_rules.Machine(
+        8 << 30, 4096, kernel))] == (["error"] if level == "error" else [])
     # For another machine nothing is known.
     assert not list(lint_rules.assignment(item, MACHINE))
 

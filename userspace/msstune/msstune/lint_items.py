@@ -14,6 +14,7 @@ class Assignment:
     line: int
     key: str      # with dots
     value: str    # without repeated blanks
+    optional: bool = False  # a dash before the key: no error if it is missing
 
 
 @dataclass(frozen=True)

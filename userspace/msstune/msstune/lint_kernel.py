@@ -72,6 +72,8 @@ def check(item: Assignment,
         if near:
             yield ("error", "unknown-key", f"this kernel has no such key; did you mean "
                    f"{near[0]}?", source)
+        elif item.optional:
+            pass
         elif siblings:
             yield ("warning", "unknown-key", "this kernel, or this network namespace, "
                    "has no such key: the write fails", source)

@@ -56,7 +56,8 @@ def _fragment(file: str, text: str) -> list[Item]:
             items.append(Unreadable(file, number, line, "no =; a sysctl.d file has "
                                     "lines KEY = VALUE"))
             continue
-        items.append(Assignment(file, number, dotted(key), squeeze(value)))
+        items.append(Assignment(file, number, dotted(key), squeeze(value),
+                                line.startswith("-")))
     return items
 
 
