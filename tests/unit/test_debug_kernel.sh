@@ -11,7 +11,8 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/bin" "$tmp/tree/scripts"
 cp "$top"/scripts/{debug-kernel,debug-kernel.config,kbuild.sh,setup} "$tmp/tree/scripts/"
 cp "$top/KERNELS" "$tmp/tree/"
-hash=$(sha256sum <"$top/scripts/debug-kernel.config" | cut -c 1-12)
+hash=$(grep '^CONFIG_' "$top/scripts/debug-kernel.config" | sha256sum |
+	cut -c 1-12)
 n=0
 bad=0
 
@@ -48,7 +49,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..9"
+echo "1..10"
 
 offers "6.12.9-1~deb12u1"
 expect "an unknown word" 2 "usage:" --paths
@@ -61,6 +62,9 @@ expect "another configuration is another build" 3 "not built" --path
 built 6.12.9-1.deb12u1 "$hash"
 expect "what is built is found, a tilde in its version too" 0 \
 	"/debug-kernel-6.12.9-1.deb12u1-$hash/vmlinuz-6.12.9-1.deb12u1$"
+echo "# a comment" >>"$tmp/tree/scripts/debug-kernel.config"
+expect "a comment in the configuration is no other build" 0 \
+	"/vmlinuz-6.12.9-1.deb12u1$"
 offers "(none)"
 expect "without package sources the newest there is does" 0 \
 	"/vmlinuz-6.12.9-1.deb12u1$"
