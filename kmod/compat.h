@@ -36,16 +36,6 @@
 #endif
 
 /*
- * 6.11, commit 78eb4ea25cd5 ("sysctl: treewide: constify the ctl_table
- * argument of proc_handlers").  Goes when the minimum is 6.11.
- */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-#define MSSFRAC_CTL_TABLE struct ctl_table
-#else
-#define MSSFRAC_CTL_TABLE const struct ctl_table
-#endif
-
-/*
  * 6.2, commit 0ef86097f127 ("ftrace: rename ftrace_instruction_pointer_set()
  * -> ftrace_regs_set_instruction_pointer()").  Goes when the minimum is 6.2.
  */

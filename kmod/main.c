@@ -14,7 +14,6 @@
 #include "conn.h"
 #include "cong.h"
 #include "counters.h"
-#include "est.h"
 #include "hook.h"
 #include "netns.h"
 #include "settings.h"
@@ -55,12 +54,9 @@ static int __init mssfrac_init(void)
 	err = mssfrac_conn_init();
 	if (err)
 		goto unregister_pernet;
-	err = mssfrac_est_init();
-	if (err)
-		goto exit_conn;
 	err = mssfrac_hook_install();
 	if (err)
-		goto exit_est;
+		goto exit_conn;
 	err = mssfrac_cong_register();
 	if (err)
 		goto remove_hooks;
@@ -68,8 +64,6 @@ static int __init mssfrac_init(void)
 
 remove_hooks:
 	mssfrac_hook_remove();
-exit_est:
-	mssfrac_est_exit();
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
@@ -81,7 +75,6 @@ static void __exit mssfrac_exit(void)
 {
 	mssfrac_cong_unregister();
 	mssfrac_hook_remove();
-	mssfrac_est_exit();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);
 }
