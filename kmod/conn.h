@@ -74,13 +74,16 @@ static inline struct mssfrac_conn *mssfrac_conn_find(const struct sock *sk)
 }
 
 /*
- * Sockets whose window or segment size others own: upper-layer protocols such
- * as kTLS, repair mode and path MTU probing can begin at any time.
+ * Sockets whose window or segment size belongs to others: upper-layer protocols
+ * such as kTLS, sockmaps, repair mode and path MTU probing.  Each can begin at
+ * any time.
  */
 static inline bool mssfrac_conn_left_alone(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_ulp_ops || tcp_sk(sk)->repair ||
-	       inet_csk(sk)->icsk_mtup.enabled;
+	       inet_csk(sk)->icsk_mtup.enabled ||
+	       (unsigned long)READ_ONCE(sk->sk_user_data) &
+	       SK_USER_DATA_PSOCK;
 }
 
 /*

@@ -64,11 +64,14 @@ static void *the_namespace(void);
 static struct mssfrac_conn *the_connection(void);
 #define net_generic(net, id)	((void)(net), the_namespace())
 
+#define SK_USER_DATA_PSOCK	4UL
+
 enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
 enum { TCP_CHRONO_BUSY = 1, TCP_CHRONO_RWND_LIMITED };
 
 struct sock {
 	struct net *sk_net;
+	void *sk_user_data;
 	bool can_gso;
 	bool send_head;		/* data waits to be sent */
 	u32 sk_gso_max_size;	/* bytes */
