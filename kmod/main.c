@@ -22,8 +22,10 @@ unsigned int mssfrac_net_id __read_mostly;
 
 static int __net_init net_init(struct net *net)
 {
-	int err = mssfrac_counters_register(net);
+	int err;
 
+	mssfrac_conn_net_init(mssfrac_net(net));
+	err = mssfrac_counters_register(net);
 	if (err)
 		return err;
 	err = mssfrac_settings_register(net);

@@ -35,6 +35,8 @@ typedef uint64_t u64;
 /* Lists, RCU and counters: one connection, one thread. */
 struct hlist_node {};
 struct hlist_head {};
+typedef struct {} spinlock_t;
+typedef struct {} seqcount_spinlock_t;
 struct rcu_head {};
 struct minmax {};
 struct in6_addr;
