@@ -32,7 +32,6 @@
 
 #include "cong.h"
 #include "cwnd.h"
-#include "tx.h"
 #include "window.h"
 
 /* Segments one ACK may count for, RFC 3465 section 2; in Loss: section 2.3. */
@@ -92,7 +91,7 @@ static u32 bytes_of(u32 segs, u32 seg)
 static void sync(struct sock *sk, struct cong *ca)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 seg = max(mssfrac_tx_segment(sk, tp->mss_cache), 1U);
+	u32 seg = mssfrac_cong_segment(sk);
 
 	if (tp->snd_ssthresh != ca->ssthresh_segs) {
 		ca->ssthresh_segs = tp->snd_ssthresh;
@@ -342,8 +341,10 @@ static void cong_release(struct sock *sk)
 }
 
 static struct tcp_congestion_ops cong_ops __read_mostly = {
-	/* Reno-friendly and loss-based: as fit for everybody as cubic. */
-	.flags		= TCP_CONG_NON_RESTRICTED,
+	/*
+	 * Restricted: an administrator selects or allows it.  A socket that
+	 * uses it holds the module.
+	 */
 	.name		= "mssfrac",
 	.owner		= THIS_MODULE,
 	.init		= cong_init,
@@ -362,7 +363,6 @@ int mssfrac_cong_register(void)
 	return tcp_register_congestion_control(&cong_ops);
 }
 
-/* Nobody uses it any more: each socket held the module. */
 void mssfrac_cong_unregister(void)
 {
 	tcp_unregister_congestion_control(&cong_ops);

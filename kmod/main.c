@@ -12,11 +12,11 @@
 #include <linux/module.h>
 
 #include "conn.h"
-#include "cong.h"
 #include "counters.h"
 #include "hook.h"
 #include "netns.h"
 #include "settings.h"
+#include "tx.h"
 
 unsigned int mssfrac_net_id __read_mostly;
 
@@ -59,13 +59,8 @@ static int __init mssfrac_init(void)
 	err = mssfrac_hook_install();
 	if (err)
 		goto exit_conn;
-	err = mssfrac_cong_register();
-	if (err)
-		goto remove_hooks;
 	return 0;
 
-remove_hooks:
-	mssfrac_hook_remove();
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
@@ -75,8 +70,8 @@ unregister_pernet:
 
 static void __exit mssfrac_exit(void)
 {
-	mssfrac_cong_unregister();
 	mssfrac_hook_remove();
+	mssfrac_tx_exit();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);
 }

@@ -16,6 +16,9 @@
  * Round trips are told by sequence numbers, as in tcp_vegas.c (beg_snd_nxt):
  * one ends when all that was in flight at its start is acknowledged.
  */
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+
 #include "conn.h"
 #include "trace.h"
 #include "trial.h"
@@ -169,15 +172,30 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	return seg && seg < stock ? seg : stock;
 }
 
-/* The size mssfrac_tx_mss() gives windows of one MSS and more; decides nothing. */
+/* Set at the end: mssfrac_cc.ko may call mssfrac_tx_segment() a little longer. */
+static bool segment_gone;
+
+/*
+ * The size that mssfrac_tx_mss() gives windows of one MSS and more; decides
+ * nothing.  mssfrac_cc.ko calls it, with the socket and RCU locked.
+ */
 u32 mssfrac_tx_segment(struct sock *sk, u32 stock)
 {
 	const struct mssfrac_conn *conn;
 
-	if (!READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
+	if (READ_ONCE(segment_gone) ||
+	    !READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
 		return stock;
 	conn = mssfrac_conn_get(sk);
 	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->tx.seg)
 		return stock;
 	return min(conn->tx.seg, stock);
+}
+EXPORT_SYMBOL_GPL(mssfrac_tx_segment);
+
+/* On return mssfrac_tx_segment() uses no connection and makes none. */
+void mssfrac_tx_exit(void)
+{
+	WRITE_ONCE(segment_gone, true);
+	synchronize_rcu();
 }

@@ -8,6 +8,9 @@ plan 5
 
 TRACING=/sys/kernel/tracing
 insmod "$MODULE" || exit
+# Before, the congestion control was part of the module.
+[ ! -e "$CC_MODULE" ] || insmod "$CC_MODULE" || exit
+defer "rmmod mssfrac_cc"
 unload() { ! grep -q '^mssfrac ' /proc/modules || rmmod mssfrac; }
 defer unload
 ip netns add b

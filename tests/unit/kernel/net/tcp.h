@@ -21,6 +21,9 @@ typedef uint64_t u64;
 #define USEC_PER_SEC	1000000UL
 
 #define READ_ONCE(x)		(x)
+#define WRITE_ONCE(x, value)	((x) = (value))
+#define EXPORT_SYMBOL_GPL(name)
+#define synchronize_rcu()	((void)0)
 #define likely(x)		(x)
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
