@@ -19,6 +19,9 @@
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
 #error "mssfrac needs x86-64 with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
 #endif
+#ifdef CONFIG_PREEMPT_RT
+#error "mssfrac does not support PREEMPT_RT: its probes take locks that sleep there"
+#endif
 #if !defined(CONFIG_KPROBES)
 #error "mssfrac needs CONFIG_KPROBES to find the functions it diverts"
 #endif
