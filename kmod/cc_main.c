@@ -93,6 +93,7 @@ module_init(cc_init);
 module_exit(cc_exit);
 
 MODULE_DESCRIPTION("CUBIC with a window in fractions of the MSS");
+MODULE_AUTHOR("The mssfrac maintainers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(MSSFRAC_VERSION);
 /* For an administrator's setsockopt(TCP_CONGESTION) and sysctl. */

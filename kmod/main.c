@@ -59,6 +59,7 @@ static int __init mssfrac_init(void)
 	err = mssfrac_hook_install();
 	if (err)
 		goto exit_conn;
+	pr_info("version " MSSFRAC_VERSION ", by the mssfrac maintainers\n");
 	return 0;
 
 exit_conn:
@@ -80,5 +81,6 @@ module_init(mssfrac_init);
 module_exit(mssfrac_exit);
 
 MODULE_DESCRIPTION("Fractional-MSS windows for A/B experiments");
+MODULE_AUTHOR("The mssfrac maintainers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(MSSFRAC_VERSION);
