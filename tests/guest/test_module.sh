@@ -59,6 +59,7 @@ acked() {
 	ip netns exec a ss -Htin dport = 5300 | sed -n 's/.*bytes_acked:\([0-9]*\).*/\1/p'
 }
 moves() { [ "$(acked)" -gt "$1" ]; }
+closed() { ! ip netns exec a ss -Htan dport = 5300 | grep -qv TIME-WAIT; }
 across() {
 	transfer --port 5300 --warmup-ms 0 --measure-ms 600000 >"$TMP/across" &
 	local pid=$!
@@ -68,7 +69,7 @@ across() {
 		wait_for 60 sends &&
 		rmmod mssfrac &&
 		wait_for 60 moves "$(acked)" &&
-		kill "$pid"
+		kill "$pid" && wait_for 60 closed
 }
 check "a transfer survives insmod and rmmod" across
 unload
