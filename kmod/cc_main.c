@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * mssfrac_cc.ko: the congestion control "mssfrac" as a module of its own.
  *

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """What test_protocols.sh runs: one process for all cases, for Python starts
 slowly in an emulated guest."""
 import ctypes

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Congestion control mssfrac (mssfrac_cc.ko) as a user meets it: restricted,
 # allowed, selected in every way, shown, switched, kept while in use, unloaded.
 # The deterministic guest judges shares and rates (det_cong.sh).

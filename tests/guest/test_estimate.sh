@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # rx_mss_est: the receiver's estimate of the sender's segment size.  The cases
 # are in estimate.py.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # mssfrac.ko on this kernel: it loads, counts, obeys its settings, affects its
 # own namespace only, refuses bad input, and leaves nothing behind.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # What a user without privileges can do to the host by way of the module: add
 # no cost to connections of others, not keep it loaded, not take memory outside
 # of their memory cgroup, and not make others wait for a lock.

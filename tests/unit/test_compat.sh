@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # Kernels that the module does not support are refused in one sentence: by
 # kmod/compat.h at build, by scripts/load at load.
 set -u

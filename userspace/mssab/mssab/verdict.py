@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """The verdict: its four words, and the rule that picks one for a metric.
 
 Pure.  finding.py computes what the rule looks at.
