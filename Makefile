@@ -45,7 +45,7 @@ pathprof: tools			## build the profiler
 mssab: tools tcpload		## build the A/B runner
 	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
 
-msstune: tools			## put the tuner beside them
+msstune: tools			## link the tuner into build/bin
 	@mkdir -p build/bin
 	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
 
@@ -55,9 +55,9 @@ build/bin/tcpload: $(wildcard userspace/tcpload/*.[ch]) VERSION
 	@mkdir -p $(@D)
 	@$(COMPILE) -DVERSION='"$(shell cat VERSION)"' -o $@ $(filter %.c,$^)
 
-workloads: pathprof tcpload	## build what recording workloads needs
+workloads: pathprof tcpload	## build what recording a workload needs
 
-reference-timer: $(addprefix build/,tests/reference-timer tests/reference-timer.bpf.o bin/tcpload) ## build what pathprof's times are held against
+reference-timer: $(addprefix build/,tests/reference-timer tests/reference-timer.bpf.o bin/tcpload) ## build the reference for pathprof's times
 
 build/tests/reference-timer: tests/reference-timer/reference-timer.c
 	@mkdir -p $(@D)
@@ -72,7 +72,7 @@ build/tests/reference-timer.bpf.o: tests/reference-timer/reference-timer.bpf.c b
 SANITIZE := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all \
 	-fsanitize=address,undefined,float-cast-overflow
 
-fuzz: build/tests/fuzz		## build the fuzzer of what pathprof reads
+fuzz: build/tests/fuzz		## build the fuzzer of pathprof's file readers
 
 build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.[ch] bpf/*) | pathprof
 	@mkdir -p $(@D)
@@ -86,29 +86,32 @@ docs: tools			## build the manual pages
 tools:
 	@$(SETUP) --check build
 
-demo:				## show it all in a guest running KERNEL=
+demo:				## demonstrate the tools in a guest (KERNEL=6.1)
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/demo --kernel $(KERNEL)
 
-check:				## run all tests on Debian 12's kernels
+check:				## run the test suite on Debian 12's kernels
 	@scripts/setup build guest $(TESTED) check ab bisect
 	@tests/run
 
-check-bare:			## the same in a new minimal Debian 12 (root, mmdebstrap)
+check-bare:			## run make check in a new minimal Debian 12 (root)
 	@scripts/bare-root -- make check
 
-check-debug:			## module tests and stress on a debug kernel
+check-readme:			## run the README's commands in a new Debian 12
+	@scripts/bare-root -- tests/readme run
+
+check-debug:			## run the module's tests on a debug kernel
 	@scripts/setup build guest check debug
 	@scripts/debug-kernel
 	@tests/run --kernel debug --only '^guest-debug-'
 
-check-fault-injection:			## does the debug kernel detect injected faults
+check-fault-injection:		## check that the debug kernel detects faults
 	@scripts/setup build guest check debug
 	@scripts/debug-kernel
 	@tests/fault-injection/check
 
-check-all:			## the same on every kernel of KERNELS, and DKMS
+check-all:			## run the test suite on all KERNELS, and DKMS
 	@scripts/setup build guest $(ALL) check ab roots
 	@tests/run --all
 
@@ -117,24 +120,24 @@ check-unit:			## run the tests that need no guest
 	@tests/run --only '^(lint|unit)/'
 
 PACKETDRILL ?= PACKETDRILL-is-not-set
-check-packetdrill:		## compare packetdrill's verdicts; PACKETDRILL=tree
+check-packetdrill:		## compare packetdrill's verdicts (PACKETDRILL=tree)
 	@scripts/setup build guest $(TESTED)
 	@for kernel in $(TESTED); do \
 		$(MAKE) $(QUIET) kmod KERNEL=$$kernel || exit; done
 	@scripts/packetdrill $(addprefix -k ,$(TESTED)) $(PACKETDRILL)
 
 KERNEL_TREE ?= KERNEL_TREE-is-not-set
-check-kselftest:		## run the tests as selftests of KERNEL_TREE=tree
+check-kselftest:		## run the tests as kselftests (KERNEL_TREE=tree)
 	@scripts/setup build guest $(TESTED) kselftest
 	@scripts/kselftest $(addprefix -k ,$(TESTED)) $(KERNEL_TREE)
 
-shell:				## a shell in a guest running KERNEL=
+shell:				## open a shell in a guest (KERNEL=6.1)
 	@scripts/setup build guest $(KERNEL)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/guest --kernel $(KERNEL) --shell
 
 FILE ?= experiments/window-26k.toml
-experiment:			## run the experiment FILE= in a guest, to a verdict
+experiment:			## run the experiment FILE= in a guest
 	@scripts/setup build guest $(KERNEL) ab
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod mssab
 	@scripts/experiment $(KERNEL) $(FILE)
@@ -156,13 +159,13 @@ bench-ladder: NEEDS = plot
 bench-ladder: BUILD = workloads
 bench-ladder: ARGS = all
 
-bench-window:			## measure the window grid, report it (resumes)
+bench-window:			## measure the window grid (resumes)
 bench-window-iperf3:		## measure a few windows with iperf3
-bench-cost:			## count the instructions the module adds
-bench-overhead:			## count what tracing adds per packet
+bench-cost:			## count the instructions that the module adds
+bench-overhead:			## count the instructions that tracing adds
 bench-programs:			## run real programs with small buffers
 bench-payload:			## sweep the size of one write, and plot it
-bench-datagrams:		## rates of datagrams, losses of captures
+bench-datagrams:		## measure UDP rates and losses of captures
 bench-ladder:			## record the workloads on each packaged kernel
 
 $(BENCHES): bench-%:
@@ -170,20 +173,18 @@ $(BENCHES): bench-%:
 	@$(MAKE) $(QUIET) -j$(JOBS) $(BUILD)
 	@tests/bench/$*/run $(ARGS)
 
-ladder: bench-ladder		## the same
-
-dist:				## the release archive of HEAD, in build/dist
+dist:				## make the release archive of HEAD, in build/dist
 	@scripts/dist
 
-deb:				## Debian packages of HEAD, in build/deb
+deb:				## build Debian packages of HEAD, in build/deb
 	@scripts/setup deb
 	@scripts/deb
 
-check-deb: deb			## install, use and purge them in bare Debian roots
+check-deb: deb			## install, use and purge the packages in bare roots
 	@scripts/setup guest deb
 	@tests/packages/check
 
-check-pip:			## pip install on the newest Python and numpy, in sid
+check-pip:			## pip install on sid's Python and newest numpy
 	@scripts/setup deb
 	@tests/packages/pip sid
 
@@ -194,30 +195,30 @@ check-toolchain:		## build with the compilers of Debian 13 and sid
 load: module			## load the module into this machine's kernel
 	@scripts/load
 
-unload:				## take the module out again
+unload:				## remove the module from the kernel
 	@scripts/load --unload
 
 install: all			## install to PREFIX= (/usr/local)
 	@scripts/install $(PREFIX) $(DESTDIR)
 
-uninstall:			## remove what install put there
+uninstall:			## remove the installed files
 	@scripts/install --remove $(PREFIX) $(DESTDIR)
 
-dkms: tools			## have DKMS build it for each new kernel
+dkms: tools			## register the module with DKMS
 	@scripts/dkms
 
-undkms:				## take it out of DKMS again
+undkms:				## remove the module from DKMS
 	@scripts/dkms --remove
 
-clean:				## remove what was built; keep guest kernels
+clean:				## remove build results; keep guest kernels
 	@rm -rf $(filter-out build/kernels build/packaged build/roots build/venv,$(wildcard build/*))
 
-help:				## this list
-	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 24
+help:				## print this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 30
 
-.PHONY: all module kmod pathprof mssab msstune tcpload workloads reference-timer \
-	fuzz docs tools demo check check-bare check-all check-debug check-fault-injection check-packetdrill \
-	check-unit \
-	shell experiment $(BENCHES) ladder load unload dkms \
-	undkms install uninstall dist deb check-deb check-pip check-toolchain \
-	clean help
+.PHONY: all module kmod pathprof mssab msstune tcpload workloads \
+	reference-timer fuzz docs tools demo check check-bare check-readme \
+	check-all check-debug check-fault-injection check-packetdrill \
+	check-unit shell experiment $(BENCHES) load unload dkms undkms \
+	install uninstall dist deb check-deb check-pip check-toolchain clean \
+	help
