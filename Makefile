@@ -166,6 +166,10 @@ bench-overhead:			## count the instructions that tracing adds
 bench-programs:			## run real programs with small buffers
 bench-payload:			## sweep the size of one write, and plot it
 bench-datagrams:		## measure UDP rates and losses of captures
+bench-verdict: NEEDS = ab
+bench-verdict: BUILD = mssab
+bench-verdict: ARGS =
+bench-verdict:			## simulate the decision rule of mssab
 bench-ladder:			## record the workloads on each packaged kernel
 
 $(BENCHES): bench-%:

@@ -11,9 +11,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import analysis, campaign, connections, errors, experiment_file  # noqa: E402
+from mssab import campaign, connections, errors, experiment_file, outcomes  # noqa: E402
 
 TEXT = '''[design]
+seed = 1
 assign = "connection"
 connections = 20
 [cell]
@@ -75,7 +76,7 @@ def test_a_gain_of_its_own():
     assert [s["share"] for s in result["sample_ratio"]] == [10, 50, 90]
     assert all(s["p"] > 0.0005 for s in result["sample_ratio"])
     assert result["interference"]["stock"]["verdict"] == "equivalent"
-    counted = analysis.pairs(records, "ab")
+    counted = outcomes.pairs(records, "ab")
     assert [[b["share"] for b in pair] for pair in counted] == \
         12 * [[10, 50, 90]]
     assert len({tuple(b["place"] for b in pair) for pair in counted}) > 2

@@ -103,14 +103,14 @@ def test_the_module_of_each_kernel(place, tmp_path):
     (MEASURE + '; echo "guest: the kernel complained" >&2; exit 1',
      "guest: the kernel complained"),
 ])
-def test_a_dead_guest_voids_its_block(place, act, reason):
+def test_a_dead_guest_fails_its_block(place, act, reason):
     there = place(act=act)
     there.find()
     there.tried = True
     arm = there.plan.arms[1]
     raw = there.measure(arm, 1, 0)
     assert raw == {"dead_guest": reason}
-    assert sanity.void(there.plan, arm, raw) == f"dead guest: {reason}"
+    assert sanity.failed(there.plan, raw) == f"dead guest: {reason}"
 
 
 @pytest.mark.parametrize("act, kind, sentence", [
@@ -167,14 +167,15 @@ def mssab(tmp_path, monkeypatch, text, *options):
 def test_an_experiment(place, tmp_path, monkeypatch, capsys):
     """From the command line to the verdict, through guests that die."""
     place(act=FLAKY)
-    text = TEXT + "[metrics.goodput]\nmargin = 5\n"
+    text = TEXT.replace("[design]", "[design]\nseed = 1") \
+        + "[metrics.goodput]\nmargin = 5\n"
     assert mssab(tmp_path, monkeypatch, text) == 0
     out = capsys.readouterr().out
     assert "kernel 6.1.0-x v 6.12.0-x, old v new" in out
-    assert "IMPROVED: goodput +1100.0 %" in out
+    assert "KEEP: improved: goodput +1100.0 %" in out
     result = json.loads((tmp_path / "r/result.json").read_text())
-    dead = sum(arm.get("dead guest", 0)
-               for arm in result["void"]["arms"].values())
+    dead = sum(arm["reasons"].get("dead guest", 0)
+               for arm in result["failures"]["arms"].values())
     # 2 look-ups and 2 rehearsals, then at least 16 blocks.
     assert dead == len(asked(tmp_path)) // 9 > 0
     manifest = json.loads((tmp_path / "r/manifest.json").read_text())

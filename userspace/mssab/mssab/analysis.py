@@ -8,56 +8,22 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from . import finding, interference, stats, verdict
+from . import carryover, finding, interference, outcomes, stats, verdict
 from .experiment import BLOCK, CONNECTION, Plan
 from .finding import Finding
 from .metrics import Metric
+from .outcomes import AA, AB, Record
 from .verdict import Rule
 
-Record = dict[str, Any]
-AA, AB = "aa", "ab"
+VERSION = 2     # of the result's format
 #: An A/A run without a difference reports one in this share of cases.
 AA_LEVEL = 0.01
-#: Chance makes the void blocks of the arms so uneven in this share of cases.
-VOID_LEVEL = 0.01
 ESTIMANDS = {
     BLOCK: "total effect: the whole path changes its arm from block to block",
     CONNECTION: "effect on one connection among others of either arm"}
-
-
-def attempts(records: Iterable[Record], phase: str) \
-        -> dict[int, dict[int, list[Record]]]:
-    """pair -> attempt -> its blocks."""
-    out: dict[int, dict[int, list[Record]]] = {}
-    for record in records:
-        if record["phase"] == phase:
-            out.setdefault(record["pair"], {}).setdefault(
-                record["attempt"], []).append(record)
-    return out
-
-
-def complete(blocks: list[Record]) -> bool:
-    """Are all blocks of a pair there, none void, all of one session?"""
-    count = blocks[0]["of"]
-    return len(blocks) == count and not any(b["void"] for b in blocks) \
-        and len({b["side"] for b in blocks}) == count \
-        and len({b["session"] for b in blocks}) == 1
-
-
-def pairs(records: Iterable[Record], phase: str) \
-        -> list[tuple[Record, ...]]:
-    """The pairs that count, each (control, treatment) of its first complete
-    attempt, in order."""
-    out = []
-    for _, tries in sorted(attempts(records, phase).items()):
-        for _, blocks in sorted(tries.items()):
-            if complete(blocks):
-                out.append(tuple(sorted(blocks, key=lambda b: int(b["side"]))))
-                break
-    return out
 
 
 def differences(counted: list[tuple[Record, ...]],
@@ -89,7 +55,7 @@ def _shown(metric: Metric, found: Finding) -> dict[str, Any]:
         "effect": _number(metric.shown(found.point)),
         "low": _number(ends[0]), "high": _number(ends[1]),
         "level": found.level, "p": found.p,
-        "p_equivalent": found.p_equivalent,
+        "p_equivalent": found.p_equivalent, "p_harm": found.p_harm,
         "typical": _number(metric.shown(found.typical)),
         "bootstrap_low": _number(boot[0]), "bootstrap_high": _number(boot[1]),
         "bootstrap_agrees": found.agrees,
@@ -121,20 +87,50 @@ def _metric(names: tuple[str, str], metric: Metric,
                      zip(names, sides(counted, metric.name), strict=True)}}
 
 
+@dataclass(frozen=True)
+class Look:
+    """Pairs; the level of the test for a difference, of each test for
+    equivalence, and of the test that a guardrail is not worse."""
+
+    pairs: int
+    level: float
+    level_equivalent: float
+    level_guardrail: float
+
+
+def looks_of(plan: Plan) -> list[Look]:
+    """The planned looks.  Guardrails have a budget of their own.  It is spent
+    evenly, because the primary metrics decide at which look the experiment
+    ends: a guardrail with the whole level at that look would pass too often
+    where their noise is correlated."""
+    return [Look(*row) for row in zip(
+        plan.looks, stats.look_levels(plan.looks, plan.alpha),
+        stats.look_levels(plan.looks, plan.alpha, 1),
+        stats.look_levels(plan.looks, plan.alpha, 1, early=True),
+        strict=True)]
+
+
 def judge_metrics(plan: Plan, counted: list[tuple[Record, ...]],
-                  level: float, level_equivalent: float) \
-        -> dict[str, dict[str, Any]]:
-    """Every metric at one look; Holm over the primary ones.  A guardrail is
-    tested at the full level: to detect harm, not to claim a gain."""
-    held = [level] * len(plan.metrics)
+                  look: Look) -> dict[str, dict[str, Any]]:
+    """Every metric at one look; Holm over the primary ones.  Each guardrail is
+    tested at the guardrails' level, since all of them must pass."""
+    held = [look.level] * len(plan.primary)
     if len(plan.primary) > 1 and len(counted) >= verdict.MIN_PAIRS:
         p = [float(stats.p_two_sided(stats.subset_means(
             differences(counted, metric)))) for metric in plan.primary]
-        held[:len(p)] = stats.holm_levels(p, level)
+        held = stats.holm_levels(p, look.level)
     names = plan.arms[0].name, plan.arms[1].name
-    return {metric.name: _metric(names, metric, counted, Rule(
-        metric.log_margin(), held[i], level_equivalent, plan.power))
-        for i, metric in enumerate(plan.metrics)}
+    found = {metric.name: _metric(names, metric, counted, Rule(
+        metric.log_margin(), level, look.level_equivalent, plan.power))
+        for metric, level in zip(plan.primary, held, strict=True)}
+    level = look.level_guardrail
+    for metric in plan.guardrails:
+        # The lower end of this interval is that of the one-sided test.
+        one = _metric(names, metric, counted, Rule(
+            metric.log_margin(), 2 * level, level, plan.power))
+        found[metric.name] = one | {"safe": verdict.safety(
+            one["verdict"], one["p_harm"], level)}
+    return found
 
 
 def _headline(plan: Plan, found: dict[str, dict[str, Any]]) \
@@ -152,13 +148,13 @@ def _headline(plan: Plan, found: dict[str, dict[str, Any]]) \
 def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
     """The result of the A/A run: do its sides agree, and is the noise small
     enough?"""
-    counted = pairs(records, AA)
+    counted = outcomes.pairs(records, AA)
     name = plan.arms[0].name
     names = f"{name}, one", f"{name}, other"
     found = {m.name: _metric(names, m, counted, Rule(
         m.log_margin(), AA_LEVEL, plan.alpha, plan.power))
         for m in plan.metrics}
-    stopped = ""
+    stopped = accepted = ""
     advice = 0
     for metric in plan.primary:
         d = differences(counted, metric)
@@ -176,19 +172,22 @@ def judge_aa(plan: Plan, records: list[Record]) -> dict[str, Any]:
         if width > metric.log_margin():
             advice = max(advice, stats.pairs_needed(
                 spread, metric.log_margin(), plan.alpha, plan.power))
-            stopped = (f"A/A: {metric.name} is too noisy: {plan.looks[-1]} "
-                       "pairs would measure it to within "
-                       + _shown_value(metric, metric.shown(
-                           metric.sign * width))
-                       + ", and the effect of interest is "
-                       f"{_shown_value(metric, metric.margin)}; {advice} "
-                       "pairs would be enough")
+            reach = _shown_value(metric, metric.shown(metric.sign * width))
+            noisy = (f"A/A: {metric.name} is too noisy: {plan.looks[-1]} "
+                     f"pairs would measure it to within {reach}, and the "
+                     "effect of interest is "
+                     f"{_shown_value(metric, metric.margin)}; {advice} pairs "
+                     "would be enough")
+            if plan.accept_noise:
+                accepted = noisy
+            else:
+                stopped = f"{noisy}, or accept_noise in [design] goes on"
     words = [found[m.name]["verdict"] for m in plan.primary]
     word = next((w for w in (verdict.REGRESSED, verdict.IMPROVED,
                              verdict.INCONCLUSIVE) if w in words),
                 verdict.EQUIVALENT)
     return {"pairs": len(counted), "verdict": word, "stopped": stopped,
-            "pairs_needed": advice, "metrics": found}
+            "accepted": accepted, "pairs_needed": advice, "metrics": found}
 
 
 def _shown_value(metric: Metric, value: float | None) -> str:
@@ -198,88 +197,109 @@ def _shown_value(metric: Metric, value: float | None) -> str:
         else f"{value:.3g} {metric.unit}"
 
 
-def voids(plan: Plan, records: list[Record]) -> dict[str, Any]:
-    """Blocks that do not count, by arm and reason."""
-    arms: dict[str, dict[str, int]] = {arm.name: {} for arm in plan.arms}
-    total = dict.fromkeys(arms, 0)
-    interrupted = 0
-    for phase in (AA, AB):
-        for tries in attempts(records, phase).values():
-            for blocks in tries.values():
-                bad = [b for b in blocks if b["void"]]
-                for block in bad:
-                    rule = block["void"].split(":")[0]
-                    of_arm = arms[block["arm"]]
-                    of_arm[rule] = of_arm.get(rule, 0) + 1
-                    total[block["arm"]] += phase == AB
-                if not bad and not complete(blocks):
-                    interrupted += 1
-    one, other = total.values()
-    p = stats.sample_ratio_p(one, one + other, 0.5) if one + other else 1.0
-    return {"arms": arms, "interrupted_pairs": interrupted, "p": p,
-            "uneven": p < VOID_LEVEL and plan.assign == BLOCK}
-
-
-def looks_of(plan: Plan) -> list[tuple[int, float, float]]:
-    """At each look: pairs, level of the test for a difference, level of each
-    test for equivalence."""
-    return list(zip(plan.looks,
-                    stats.look_levels(plan.looks, plan.alpha),
-                    stats.look_levels(plan.looks, plan.alpha, 1),
-                    strict=True))
-
-
 def result(plan: Plan, records: list[Record], only_aa: bool = False) \
         -> dict[str, Any]:
     """The result so far; "finished" is false while blocks are to come."""
     out: dict[str, Any] = {
-        "format": "mssab-result", "version": 1, "title": plan.title,
+        "format": "mssab-result", "version": VERSION, "title": plan.title,
         "question": plan.question, "expect": plan.expect,
         "arms": [arm.name for arm in plan.arms],
         "primary": [m.name for m in plan.primary],
         "guardrails": [m.name for m in plan.guardrails],
         "estimand": ESTIMANDS[plan.assign],
-        "verdict": verdict.INCONCLUSIVE, "why": "", "keep": False,
+        "verdict": verdict.INCONCLUSIVE, "why": "",
+        "decision": verdict.UNDECIDED, "keep": False,
         "finished": False, "only_aa": only_aa, "looks": [], "metrics": {},
-        "notes": [],
-        "void": voids(plan, records)}
+        "notes": [], "carry_over": {},
+        "void": outcomes.voids(plan, records),
+        "failures": outcomes.failures(plan, records)}
     if plan.aa_pairs:
         aa = out["aa"] = judge_aa(plan, records)
-        if aa["pairs"] < plan.aa_pairs and not out_of_attempts(
-                plan, records, AA):
+        ended = outcomes.out_of_attempts(plan, records, AA)
+        if aa["pairs"] < plan.aa_pairs and not ended:
             out["why"] = "the A/A run is not finished"
             return out
         if aa["pairs"] < plan.aa_pairs:
-            aa["stopped"] = f"A/A: a pair was void {plan.attempts} times"
+            aa["stopped"] = "A/A: a pair was void or had a failed block " \
+                f"{plan.attempts} times"
         if only_aa or aa["stopped"]:
             out |= {"finished": True, "verdict": aa["verdict"] if only_aa
                     and not aa["stopped"] else verdict.INCONCLUSIVE,
                     "why": aa["stopped"]}
             return out
-    counted = pairs(records, AB)
-    for number, level, level_equivalent in looks_of(plan):
-        if len(counted) < number:
-            break
-        found = judge_metrics(plan, counted[:number], level, level_equivalent)
-        word, why = _headline(plan, found)
-        out["looks"].append({"pairs": number, "level": level, "verdict": word})
-        out |= {"metrics": found, "verdict": word, "why": why}
-        if word != verdict.INCONCLUSIVE or number == plan.looks[-1]:
-            out["finished"] = True
-            break
-    if not out["finished"] and out_of_attempts(plan, records, AB):
-        out |= {"finished": True, "verdict": verdict.INCONCLUSIVE,
-                "why": f"a pair was void {plan.attempts} times"}
+        if aa["accepted"]:
+            out["notes"].append(aa["accepted"]
+                                + "; accept_noise lets it go on")
+    counted = outcomes.pairs(records, AB)
+    _take_looks(plan, out, records, counted)
+    if not out["finished"] and outcomes.out_of_attempts(plan, records, AB):
+        word, why = _with_failures(
+            verdict.INCONCLUSIVE, "a pair was void or had a failed block "
+            f"{plan.attempts} times", out["failures"])
+        out |= {"finished": True, "verdict": word, "why": why}
         if not out["metrics"]:
-            out["metrics"] = judge_metrics(plan, counted, plan.alpha / 100,
-                                           plan.alpha / 100)
+            none = plan.alpha / 100
+            out["metrics"] = judge_metrics(
+                plan, counted, Look(len(counted), none, none, none))
     if out["finished"]:
         if plan.assign == CONNECTION:
             _check_interference(plan, out, counted)
+        else:
+            _check_carry_over(plan, out, counted)
         _check_whole(plan, out)
     elif not out["why"]:
         out["why"] = f"{len(counted)} of {plan.looks[-1]} pairs are measured"
     return out
+
+
+def _take_looks(plan: Plan, out: dict[str, Any], records: list[Record],
+                counted: list[tuple[Record, ...]]) -> None:
+    """Look after look, to the first that settles the decision.  Once the
+    primary metrics have a verdict it stands; further looks are for
+    guardrails that are not shown to be safe yet."""
+    decided: tuple[str, str] | None = None
+    for look in looks_of(plan):
+        if len(counted) < look.pairs:
+            break
+        found = judge_metrics(plan, counted[:look.pairs], look)
+        if decided:
+            found |= {m.name: out["metrics"][m.name] for m in plan.primary}
+        else:
+            word, why = _headline(plan, found)
+            decided = (word, why) if word != verdict.INCONCLUSIVE else None
+        word, why = _with_failures(*(decided or (word, why)), outcomes.failures(
+            plan, records, look.pairs))
+        out["looks"].append({
+            "pairs": look.pairs, "level": look.level,
+            "level_guardrail": look.level_guardrail, "verdict": word})
+        out |= {"metrics": found, "verdict": word, "why": why,
+                "decision": _decision(plan, found, word)}
+        settled = word != verdict.INCONCLUSIVE \
+            and out["decision"] != verdict.UNDECIDED
+        if settled or look.pairs == plan.looks[-1]:
+            out["finished"] = True
+            break
+
+
+def _with_failures(word: str, why: str,
+                   failures: dict[str, Any]) -> tuple[str, str]:
+    """The verdict if failed blocks count.  The metrics come from pairs in
+    which both arms worked, so they are silent about an arm that fails."""
+    sentence = outcomes.failures_sentence(failures)
+    if failures["harm"]:
+        return verdict.REGRESSED, sentence
+    if failures["more"] and word in (verdict.IMPROVED, verdict.EQUIVALENT):
+        return verdict.INCONCLUSIVE, (
+            f"{sentence}: where both worked the verdict would be {word}, but "
+            "the treatment is not shown to work as reliably")
+    return word, why
+
+
+def _decision(plan: Plan, found: dict[str, dict[str, Any]],
+              word: str) -> str:
+    safe = [found[m.name]["safe"] for m in plan.guardrails]
+    return verdict.decision(word, verdict.HARMED in safe,
+                            verdict.UNPROVEN in safe)
 
 
 def _withhold(out: dict[str, Any], why: str) -> None:
@@ -314,24 +334,38 @@ def _check_interference(plan: Plan, out: dict[str, Any],
         _withhold(out, why)
 
 
-def out_of_attempts(plan: Plan, records: list[Record], phase: str) -> bool:
-    """Was a pair void as often as the plan allows?"""
-    return any(sum(any(b["void"] for b in blocks) for blocks in tries.values())
-               >= plan.attempts and not any(map(complete, tries.values()))
-               for tries in attempts(records, phase).values())
+def _check_carry_over(plan: Plan, out: dict[str, Any],
+                      counted: list[tuple[Record, ...]]) -> None:
+    """Withhold the verdict if the treatment changes the block after it."""
+    for metric in plan.metrics:
+        one = out["carry_over"][metric.name] = carryover.diagnose(
+            metric, counted, differences(counted, metric))
+        bias = _shown_value(metric, one["bias"])
+        if one["found"]:
+            _withhold(out, f"carry-over: the arm of the previous block changes "
+                      f"{metric.name}, and adds {bias} to the effect; give "
+                      "wash_out_s in [design], or reset what lasts")
+        elif one["order"]["p"] <= carryover.LEVEL:
+            out["notes"].append(
+                f"{metric.name}: the effect depends on which arm runs first; "
+                "the balanced order removes that from the estimate")
 
 
 def _check_whole(plan: Plan, out: dict[str, Any]) -> None:
-    """Uneven void blocks, guardrails and notes; whether to keep the
-    treatment."""
-    harmed = [m.name for m in plan.guardrails
-              if out["metrics"].get(m.name, {}).get("verdict")
-              == verdict.REGRESSED]
+    """Uneven void blocks, guardrails and notes; the decision."""
     if out["void"]["uneven"]:
         _withhold(out, "more blocks were void in one arm than in the other: "
                   "the arms differ in what can be measured at all")
-    if harmed:
-        out["notes"].append("guardrail regressed: " + ", ".join(harmed))
+    for metric in plan.guardrails:
+        safe = out["metrics"][metric.name]["safe"]
+        if safe != verdict.SAFE:
+            out["notes"].append(
+                f"guardrail regressed: {metric.name}"
+                if safe == verdict.HARMED else
+                f"guardrail not shown to be safe: {metric.name} could be worse "
+                f"by {_shown_value(metric, metric.margin)} or more")
+    if sentence := outcomes.failures_sentence(out["failures"]):
+        out["notes"].append(sentence)
     for name, one in out["metrics"].items():
         exact = one["exact"] and name in out["primary"]
         if exact and not plan.nuisance:
@@ -347,4 +381,5 @@ def _check_whole(plan: Plan, out: dict[str, Any]) -> None:
         if not one["bootstrap_agrees"]:
             out["notes"].append(f"{name}: the bootstrap disagrees with the "
                                 "sign-flip interval; look at the samples")
-    out["keep"] = out["verdict"] == verdict.IMPROVED and not harmed
+    out["decision"] = _decision(plan, out["metrics"], out["verdict"])
+    out["keep"] = out["decision"] == verdict.KEEP

@@ -22,7 +22,7 @@ from . import (
     transfers,
 )
 from .cell import OWN_LOAD
-from .errors import MssabError
+from .errors import LoadFailed, MssabError
 from .experiment import CONNECTION, Arm, Plan
 
 
@@ -72,16 +72,17 @@ class Runner:
                 self._testbed.tear_down()
 
     def measure(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
-        """One block.  @share: of connections with the treatment, %."""
+        """One block.  @share: of connections with the treatment, %.  A load
+        that fails is an outcome: "failed" holds the reason."""
         if not self._warm:
             # The first run loads code, allocates and reads files: that must not
             # count for the first arm.
             self._warm = True
-            self._raw(arm, seed, share)
+            self._outcome(arm, seed, share)
         ticks, stolen = host.cpu_times()
         used = _children()
         start = time.monotonic()
-        raw = self._raw(arm, seed, share)
+        raw = self._outcome(arm, seed, share)
         elapsed = time.monotonic() - start
         used = _children() - used
         ticks, stolen = (now - then for now, then in zip(
@@ -92,6 +93,15 @@ class Runner:
             "stolen_percent": 100 * max(stolen - 1, 0) / max(ticks, 1),
             "generator_percent": _generator(raw)}
         return raw
+
+    def _outcome(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
+        try:
+            return self._raw(arm, seed, share)
+        except LoadFailed as error:
+            # With arms per connection it cannot be attributed to an arm.
+            if share:
+                raise
+            return {"failed": str(error)}
 
     def _raw(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         if share:

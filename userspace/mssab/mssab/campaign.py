@@ -11,17 +11,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import analysis, connections, sanity
-from .analysis import AA, AB
+from . import analysis, connections, outcomes, sanity
+from .errors import LoadFailed
 from .experiment import CONNECTION, Arm, Plan, draw
 from .journal import Journal
 from .metrics import rounded, value
+from .outcomes import AA, AB
 
 #: Measures one block: arm, nuisance seed, share of connections with the
 #: treatment (0: all have the arm's settings) -> what load and host reported.
 Measure = Callable[[Arm, int, int], dict[str, Any]]
 #: Receives the blocks done, their total, and what comes next.
 Progress = Callable[[int, int, str], None]
+#: Waits between blocks; tests replace it.
+pause = time.sleep
 
 
 def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
@@ -33,10 +36,11 @@ def _values(plan: Plan, raw: dict[str, Any]) -> dict[str, float]:
 def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
           measure: Measure, announce: Callable[[str], None]) -> None:
     """One new attempt at a pair; it ends early if a block is void."""
-    tries = analysis.attempts(journal.records, phase).get(pair, {})
+    tries = outcomes.attempts(journal.records, phase).get(pair, {})
     attempt = 1 + max(tries, default=-1)
     # An interrupted attempt is repeated with the same draw.
-    void = sum(any(b["void"] for b in blocks) for blocks in tries.values())
+    void = sum(any(map(outcomes.unusable, blocks))
+               for blocks in tries.values())
     chance = draw(plan, phase, pair, void)
     for place, side in enumerate(chance.order):
         if plan.assign == CONNECTION:
@@ -47,6 +51,8 @@ def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
             share = 0
         name = f"{share} % {arm.name}" if share else arm.name
         announce(f"{'A/A ' if phase == AA else ''}pair {pair + 1}, {name}")
+        if plan.wash_out_s and journal.records:
+            pause(plan.wash_out_s)
         started = time.monotonic()
         raw = measure(arm, chance.seed, share)
         record = {
@@ -55,12 +61,20 @@ def _pair(plan: Plan, journal: Journal, phase: str, pair: int,
             "share": share, "seed": chance.seed,
             "time": {"start_s": round(started, 3),
                      "elapsed_s": round(time.monotonic() - started, 3)},
-            "void": sanity.void(plan, arm, raw)}
-        if record["void"]:
+            "failed": sanity.failed(plan, raw)}
+        # What failed is no accident, whatever else was the matter.
+        record["void"] = "" if record["failed"] else sanity.void(
+            plan, arm, raw)
+        if record["void"] or record["failed"]:
             journal.add(record | {"values": {}, "raw": raw})
-            return
+            if record["void"]:
+                return
+            continue
         values = connections.values(raw) if share else _values(plan, raw)
         journal.add(record | {"values": values, "raw": raw})
+    why = outcomes.failed(journal.records[-1])
+    if why and not any(r["values"] for r in journal.records):
+        raise LoadFailed(f"no block has worked yet: {why}")
 
 
 def run(plan: Plan, journal: Journal, measure: Measure, progress: Progress,
@@ -77,7 +91,7 @@ def run(plan: Plan, journal: Journal, measure: Measure, progress: Progress,
                     plan, journal.records)["finished"]:
                 break
             while not _done(journal, phase, pair):
-                if analysis.out_of_attempts(plan, journal.records, phase):
+                if outcomes.out_of_attempts(plan, journal.records, phase):
                     return analysis.result(plan, journal.records, only_aa)
                 _pair(plan, journal, phase, pair, measure,
                       partial(progress, before + pair * plan.blocks(phase),
@@ -90,5 +104,5 @@ def run(plan: Plan, journal: Journal, measure: Measure, progress: Progress,
 
 
 def _done(journal: Journal, phase: str, pair: int) -> bool:
-    tries = analysis.attempts(journal.records, phase).get(pair, {})
-    return any(map(analysis.complete, tries.values()))
+    tries = outcomes.attempts(journal.records, phase).get(pair, {})
+    return any(map(outcomes.complete, tries.values()))

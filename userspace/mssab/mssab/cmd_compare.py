@@ -9,7 +9,7 @@ from typing import Any
 
 from scipy import special
 
-from . import analysis, experiment_file, journal, report, result_text
+from . import analysis, experiment_file, journal, outcomes, report, result_text
 from .errors import UsageError
 from .experiment import Plan
 from .metrics import Metric
@@ -39,11 +39,17 @@ def compare(one: list[float], other: list[float],
 def _read(directory: Path) -> tuple[Plan, Any, Any, Any]:
     manifest, result = report.read(directory)
     plan = experiment_file.parse(directory / journal.MANIFEST, manifest["text"])
-    counted = analysis.pairs(journal.read_samples(directory), analysis.AB)
+    counted = outcomes.pairs(journal.read_samples(directory), outcomes.AB)
     if len(counted) < MIN_PAIRS:
         raise UsageError(f"{directory}: {len(counted)} pairs; fewer than "
                          f"{MIN_PAIRS} support no claim")
     return plan, counted, manifest, result
+
+
+def _question(manifest: Any) -> Any:
+    """What was measured, whatever the draw."""
+    return {key: value for key, value in manifest["plan"].items()
+            if key != "seed"}
 
 
 def _line(metric: Metric, gap: tuple[float, float, float]) -> str:
@@ -66,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"A  {args.one}: {first['kernel']}, {result_text.headline(result)}")
     print(f"B  {args.other}: {second['kernel']}, "
           f"{result_text.headline(other_result)}")
-    if first["plan"] != second["plan"]:
+    if _question(first) != _question(second):
         print("The experiments differ, so the effects may not be comparable.")
     shared = [m for m in plan.metrics
               if m.name in [o.name for o in other_plan.metrics]]

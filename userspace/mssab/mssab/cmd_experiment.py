@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import platform
+import secrets
 import signal
 import sys
 import time
@@ -15,7 +16,6 @@ from typing import Any
 
 from . import (
     __version__,
-    analysis,
     block,
     campaign,
     experiment,
@@ -25,6 +25,7 @@ from . import (
     host,
     journal,
     module,
+    outcomes,
     result_text,
 )
 from .errors import UsageError
@@ -71,7 +72,7 @@ def clock(seconds: float) -> str:
 
 def _block(plan: Plan, phase: str, side: int) -> str:
     """The arm of a block, or its share of connections with the treatment."""
-    if phase == analysis.AA:
+    if phase == outcomes.AA:
         return plan.arms[0].name
     if plan.assign == experiment.CONNECTION:
         return f"{plan.allocations[side]} %"
@@ -96,12 +97,12 @@ def manifest(plan: Plan, file: Path, source: str,
         {"phase": phase, "pair": pair,
          "order": [_block(plan, phase, side) for side in chance.order],
          "seed": chance.seed}
-        for phase, count in ((analysis.AA, plan.aa_pairs),
-                             (analysis.AB, plan.looks[-1]))
+        for phase, count in ((outcomes.AA, plan.aa_pairs),
+                             (outcomes.AB, plan.looks[-1]))
         for pair in range(count)
         for chance in [experiment.draw(plan, phase, pair, 0)]]
     return {
-        "format": journal.FORMAT, "version": 1, "mssab": __version__,
+        "format": journal.FORMAT, "version": journal.VERSION, "mssab": __version__,
         "file": str(file), "text": source,
         "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
         "run": plan.run, "kernel": kernel or host.kernel(),
@@ -114,6 +115,14 @@ def manifest(plan: Plan, file: Path, source: str,
             "receiver": _both(arm) | arm.sysctl_receiver}
             for arm in plan.arms},
         "schedule": schedule}
+
+
+def _seed(directory: Path, resume: bool) -> int:
+    """A seed from the system's entropy, or the one that was drawn when the
+    experiment to resume began."""
+    if resume and (directory / journal.MANIFEST).exists():
+        return int(journal.read_manifest(directory)["plan"]["seed"])
+    return 1 + secrets.randbelow(2**32 - 1)
 
 
 def _terminate(*_: object) -> None:
@@ -131,6 +140,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.file}: aa_pairs = 0: there is no A/A "
                          "run")
     directory = args.output or DEFAULT / args.file.stem
+    if not plan.seed:
+        plan = dataclasses.replace(plan, seed=_seed(directory, args.resume))
     signal.signal(signal.SIGTERM, _terminate)
     progress = Progress()
     in_guests = plan.run != experiment.HOST
@@ -158,5 +169,4 @@ def run(args: argparse.Namespace) -> int:
         print(f"Report: {directory / journal.REPORT}")
     else:
         print(f"Results: {directory}")
-    missed = plan.expect and not only_aa and result["verdict"] != plan.expect
-    return 1 if missed else 0
+    return result_text.status(result)

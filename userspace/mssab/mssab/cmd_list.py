@@ -15,7 +15,7 @@ def run(args: argparse.Namespace) -> int:
                          "that holds results")
     found = sorted(path.parent for path in
                    args.directory.glob(f"**/{journal.MANIFEST}"))
-    print(f"{'results':<30} {'verdict':<13} effect of the first metric")
+    print(f"{'results':<30} {'decision':<13} verdict, effect of the first metric")
     for directory in found:
         name = str(directory.relative_to(args.directory))
         print(f"{name:<30} {_line(directory)}")
@@ -40,4 +40,5 @@ def _line(directory: Path) -> str:
     if metric:
         shown = f"{name} {result_text.signed(metric['effect'])} " \
             f"{result_text.unit_of(metric)} ({result_text.interval(metric)})"
-    return f"{result['verdict']:<13} {shown}, {manifest['kernel']}"
+    return f"{result_text.decision(result).lower():<13} " \
+        f"{result['verdict']}: {shown}, {manifest['kernel']}"

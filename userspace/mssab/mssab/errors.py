@@ -8,6 +8,10 @@ class MssabError(Exception):
     status = 1
 
 
+class LoadFailed(MssabError):
+    """A load ended without a measurement: an outcome of the arm."""
+
+
 class UsageError(MssabError):
     """The command line or a file is wrong; exit status 2."""
 

@@ -21,6 +21,10 @@ HOST, RUNS = "host", ("host", "fast", "deterministic")
 BLOCK, CONNECTION = "block", "connection"
 #: Nuisance seeds: the last starts a third of a second later than the first.
 NUISANCES = 1000
+#: Pairs up to this number share no nuisance seed with a repeated one.
+RETRY = 211
+#: Pairs in a permuted block.
+PERMUTED = 4
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,14 @@ class Plan:
     power: float = _key(0.8, 0.5, 0.99)
     looks: tuple[int, ...] = _key((12,), 8, 1000, unit="pairs")
     aa_pairs: int = _key(8, 0, 1000)
-    seed: int = _key(1, 0, 2**32 - 1)
+    seed: int = _key(0, 0, 2**32 - 1)   # 0: drawn when it starts
     nuisance: bool = _key(True)
     ceiling_mbit: float = _key(0.0, 0, 1000000, unit="Mbit/s")
     generator_percent: float = _key(95.0, 0, 100, unit="%")
     stolen_percent: float = _key(2.0, 0, 100, unit="%")
     attempts: int = _key(5, 1, 100)
+    wash_out_s: float = _key(0.0, 0, 86400, unit="s")
+    accept_noise: bool = _key(False)
     resolution_percent: float = _key(0.0, 0, 5, unit="%")
     run: str = HOST
     # pathprof follows 1 in so many packets.
@@ -111,17 +117,28 @@ class Draw:
     seed: int                   # nuisance, the same for both blocks
 
 
+def _first_sides(plan: Plan, phase: str, block: int) -> list[int]:
+    """Which arm goes first in each pair of a permuted block: each of them
+    equally often, in random order."""
+    sides = [0, 1] * (PERMUTED // 2)
+    random.Random(f"{plan.seed}/{phase}/order/{block}").shuffle(sides)
+    return sides
+
+
 def draw(plan: Plan, phase: str, pair: int, attempt: int) -> Draw:
     """Depends on the seed alone: the same on any machine, in any order."""
-    rng = random.Random(f"{plan.seed}/{phase}/{pair}/{attempt}")
-    order = list(range(plan.blocks(phase)))
-    rng.shuffle(order)
     if plan.assign == CONNECTION:
+        rng = random.Random(f"{plan.seed}/{phase}/{pair}/{attempt}")
+        order = list(range(plan.blocks(phase)))
+        rng.shuffle(order)
         # The key of the split.  A new one each time: with the same key an arm
         # that had no connection would never have one.
         return Draw(tuple(order), rng.getrandbits(32))
     # No two of a thousand pairs share a nuisance seed.
     of_phase = random.Random(f"{plan.seed}/{phase}")
     seeds = of_phase.sample(range(1, NUISANCES + 1), NUISANCES)
-    return Draw(tuple(order),
-                seeds[pair % NUISANCES] if plan.nuisance else 0)
+    # A pair that is measured again keeps its order, and so the balance.  It
+    # gets another nuisance seed: what fails with one need not fail with all.
+    first = _first_sides(plan, phase, pair // PERMUTED)[pair % PERMUTED]
+    return Draw((first, 1 - first),
+                seeds[(pair + RETRY * attempt) % NUISANCES] if plan.nuisance else 0)

@@ -28,6 +28,7 @@ class Finding:
     level: float = 0.05         # the interval's is 1 - level
     p: float = 1.0
     p_equivalent: float = 1.0   # of two one-sided tests, the larger
+    p_harm: float = 1.0         # of "worse by the margin or more"
     typical: float = math.nan   # Hodges-Lehmann
     bootstrap: tuple[float, float] = (-math.inf, math.inf)
     agrees: bool = True         # does the bootstrap lead to the same verdict?
@@ -51,8 +52,8 @@ def of(differences: Sequence[float], rule: Rule) -> Finding:
     point, spread = float(d.mean()), float(d.std(ddof=1))
     low, high = map(float, stats.interval_of(means, rule.level))
     p = float(stats.p_two_sided(means))
-    p_equivalent = float(max(stats.p_values(means, -rule.margin)[0],
-                             stats.p_values(means, rule.margin)[1]))
+    p_harm = float(stats.p_values(means, -rule.margin)[0])
+    p_equivalent = float(max(p_harm, stats.p_values(means, rule.margin)[1]))
     exact = float(np.ptp(d)) <= SAME
     word, why = rule.verdict(point, p, p_equivalent, exact)
     needed = 0
@@ -63,7 +64,7 @@ def of(differences: Sequence[float], rule: Rule) -> Finding:
             needed = 0  # chance, or an effect near the margin itself
     boot = stats.bootstrap_interval(d, rule.level)
     return Finding(
-        n, word, why, point, low, high, rule.level, p, p_equivalent,
+        n, word, why, point, low, high, rule.level, p, p_equivalent, p_harm,
         stats.hodges_lehmann(d), boot, _agree(word, point, boot, low, high),
         spread, stats.lag_correlation(d), exact, needed)
 

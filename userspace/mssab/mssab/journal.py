@@ -19,7 +19,9 @@ from .errors import MssabError, UsageError
 
 MANIFEST, SAMPLES, RESULT = "manifest.json", "samples.jsonl", "result.json"
 REPORT = "report.html"
-FORMAT = "mssab-experiment"
+FORMAT, VERSION = "mssab-experiment", 2
+#: Versions that are read.  In 1 no block is failed: such a run ended there.
+READ = (1, 2)
 Record = dict[str, Any]
 
 
@@ -52,10 +54,10 @@ def read_manifest(directory: Path) -> Record:
         raise MssabError(f"{directory / MANIFEST}: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UsageError(f"{directory}: not the results of an experiment")
-    if manifest.get("version") != 1:
+    if manifest.get("version") not in READ:
         raise UsageError(f"{directory}: its format has version "
                          f"{manifest.get('version')}; this mssab reads "
-                         "version 1")
+                         f"versions {READ[0]} to {READ[-1]}")
     return manifest
 
 
@@ -127,7 +129,8 @@ def opened(directory: Path, manifest: Record, resume: bool) \
                 raise UsageError(f"{directory} holds results; --resume "
                                  "continues them, -o DIR starts elsewhere")
             old = read_manifest(directory)
-            for key, what in (("plan", "experiment file"),
+            for key, what in (("version", "version of the format"),
+                              ("plan", "experiment file"),
                               ("kernel", "kernel"), ("module", "module"),
                               ("mssab", "version of mssab")):
                 if old.get(key) != manifest.get(key):

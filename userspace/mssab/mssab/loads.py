@@ -17,7 +17,7 @@ from typing import Any
 from . import servers
 from .cell import KEYS, LOOPBACK, Cell
 from .ends import Ends
-from .errors import MssabError
+from .errors import LoadFailed, MssabError
 from .servers import LIMIT_S, PORT
 
 #: Added to "no tcpload on PATH".
@@ -30,11 +30,11 @@ def _output(argv: list[str]) -> str:
         done = subprocess.run(argv, capture_output=True, text=True,
                               check=False, timeout=LIMIT_S)
     except subprocess.TimeoutExpired as error:
-        raise MssabError(f"{' '.join(argv)}: no end after {LIMIT_S} s; is "
+        raise LoadFailed(f"{' '.join(argv)}: no end after {LIMIT_S} s; is "
                          "the transfer stuck?") from error
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
-        raise MssabError(f"{' '.join(argv)}: {why}")
+        raise LoadFailed(f"{' '.join(argv)}: {why}")
     return done.stdout
 
 
@@ -124,17 +124,17 @@ def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
     except OSError as error:
         raise MssabError(f"{argv[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise MssabError(f"{argv[0]}: no end after {LIMIT_S} s") from error
+        raise LoadFailed(f"{argv[0]}: no end after {LIMIT_S} s") from error
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
-        raise MssabError(f"{' '.join(argv)}: status {done.returncode}: {why}")
+        raise LoadFailed(f"{' '.join(argv)}: status {done.returncode}: {why}")
     try:
         said = json.loads(done.stdout, parse_constant=_no_number)
     except ValueError as error:
-        raise MssabError(f"{argv[0]}: its output is not a JSON object: "
+        raise LoadFailed(f"{argv[0]}: its output is not a JSON object: "
                          f"{error}") from error
     if not isinstance(said, dict) or not all(
             type(value) in (int, float, str) for value in said.values()):
-        raise MssabError(f"{argv[0]}: its output is not a JSON object of numbers "
+        raise LoadFailed(f"{argv[0]}: its output is not a JSON object of numbers "
                          "and strings")
     return said

@@ -98,7 +98,7 @@ def series(name: str, unit: str, blocks: list[dict[str, Any]],
     """Every block in the order measured, void blocks marked."""
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7.4, 2.2))
-        values = [b["values"][name] for b in blocks if not b["void"]]
+        values = [b["values"][name] for b in blocks if b["values"]]
         factor, letter = _prefix(values)
         at = {id(b): i + 1 for i, b in enumerate(blocks)}
         last = [at[id(b)] for b in blocks if b["phase"] == "aa"]
@@ -107,7 +107,7 @@ def series(name: str, unit: str, blocks: list[dict[str, Any]],
             ax.text(last[-1] + .2, 0.9, "A/A", ha="right",
                     transform=ax.get_xaxis_transform(), color="#777777")
         for side, arm in enumerate(arms):
-            some = [b for b in blocks if not b["void"] and b["arm"] == arm]
+            some = [b for b in blocks if b["values"] and b["arm"] == arm]
             ax.plot([at[id(b)] for b in some],
                     [b["values"][name] / factor for b in some], "os"[side],
                     color=ARMS[side], ms=4, label=arm)
@@ -115,6 +115,10 @@ def series(name: str, unit: str, blocks: list[dict[str, Any]],
         if void:
             ax.plot(void, [0.02] * len(void), "x", color="#c0362c", ms=5,
                     transform=ax.get_xaxis_transform(), label="void")
+        failed = [at[id(b)] for b in blocks if not (b["values"] or b["void"])]
+        if failed:
+            ax.plot(failed, [0.06] * len(failed), "v", color="#c0362c", ms=5,
+                    transform=ax.get_xaxis_transform(), label="failed")
         ax.set_xlabel("block, in the order measured")
         ax.set_ylabel(f"{name}, {letter}{unit}")
         _room(ax, [v / factor for v in values])

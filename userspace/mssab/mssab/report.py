@@ -9,9 +9,14 @@ from typing import Any
 
 import jinja2
 
-from . import analysis, journal, plots, result_text
+from . import analysis, journal, outcomes, plots, result_text, verdict
 from .errors import MssabError, UsageError
 
+#: Colour of the headline, by decision or verdict of an A/A run.
+_COLOURS = {
+    verdict.KEEP: "--improved", verdict.REJECT: "--regressed",
+    verdict.NO_GAIN: "--equivalent", verdict.UNDECIDED: "--inconclusive",
+} | {word: f"--{word}" for word in verdict.ALL}
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -26,14 +31,32 @@ def read(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
                          "continues it") from error
     except ValueError as error:
         raise MssabError(f"{directory / journal.RESULT}: {error}") from error
-    return manifest, result
+    return manifest, _upgraded(result)
+
+
+def _upgraded(result: dict[str, Any]) -> dict[str, Any]:
+    """A result of version 1 of the format with the fields of version 2: no
+    block failed, and a guardrail passed unless it regressed."""
+    if result.get("version") == analysis.VERSION:
+        return result
+    for name in result["guardrails"]:
+        if one := result["metrics"].get(name):
+            one["safe"] = verdict.safety(one["verdict"], 1.0, 0.0)
+    none = {"failed": 0, "of": 0, "reasons": {}, "at_most_percent": 100.0}
+    return result | {
+        "decision": verdict.KEEP if result["keep"] else verdict.decision(
+            result["verdict"],
+            bool(result_text.unsafe(result, verdict.HARMED)), True),
+        "carry_over": {}, "failures": {
+            "arms": {arm: dict(none) for arm in result["arms"]}, "in_aa": 0,
+            "p": 1.0, "more": False, "harm": False}}
 
 
 def page(manifest: dict[str, Any], result: dict[str, Any],
          records: list[dict[str, Any]]) -> str:
     """The page of a result."""
-    counted = analysis.pairs(records, analysis.AB) \
-        or analysis.pairs(records, analysis.AA)
+    counted = outcomes.pairs(records, outcomes.AB) \
+        or outcomes.pairs(records, outcomes.AA)
     metrics = result["metrics"] or result.get("aa", {}).get("metrics", {})
     drawn = []
     for name, metric in metrics.items():
@@ -52,10 +75,13 @@ def page(manifest: dict[str, Any], result: dict[str, Any],
         lstrip_blocks=True)
     environment.filters |= {"number": result_text.number, "signed": result_text.signed}
     return environment.get_template("report.html").render(
-        manifest=manifest, result=result, metrics=metrics, drawn=drawn,
+        manifest=manifest, result=result, colour=_COLOURS[
+            result["verdict"] if result["only_aa"] else result["decision"]],
+        metrics=metrics, drawn=drawn,
         effects=plots.effects(result | {"metrics": metrics}),
         blocks=len(records), text=result_text,
-        refused=[r for r in records if r["void"]])
+        refused=[r for r in records if r["void"]],
+        failed=[r for r in records if outcomes.failed(r)])
 
 
 def write(directory: Path) -> Path:

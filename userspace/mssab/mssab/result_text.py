@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The result of an experiment as text of 80 columns: headline, advice, table.
+"""The result of an experiment as text of 80 columns: headline, advice, table,
+and the exit status that goes with it.
 
 Pure.  The page of report.py uses the same sentences.
 """
@@ -8,7 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from . import outcomes, verdict
+
 Result = dict[str, Any]
+#: The first words of the headline, for each decision.
+DECISIONS = {
+    verdict.KEEP: "KEEP", verdict.REJECT: "DO NOT KEEP",
+    verdict.NO_GAIN: "NO GAIN", verdict.UNDECIDED: "UNDECIDED"}
+#: Exit status of mssab run for each decision: 125 is "cannot tell".
+STATUS = {verdict.KEEP: 0, verdict.NO_GAIN: 0, verdict.REJECT: 1,
+          verdict.UNDECIDED: 125}
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -51,10 +61,15 @@ def percent_of(level: float) -> str:
     return f"{100 * (1 - level):.4g}"
 
 
+def decision(result: Result) -> str:
+    """The decision in words; of an A/A run, its verdict."""
+    if result["only_aa"]:
+        return "A/A: " + str(result["verdict"]).upper()
+    return DECISIONS[result["decision"]]
+
+
 def headline(result: Result) -> str:
-    """One sentence, the verdict first."""
-    word = ("A/A: " if result["only_aa"] else "") \
-        + str(result["verdict"]).upper()
+    """One sentence: the decision, and what it rests on."""
     effects = []
     for name in result["primary"]:
         metric = result["metrics"].get(name)
@@ -63,7 +78,16 @@ def headline(result: Result) -> str:
                 f"{name} {signed(metric['effect'])} {unit_of(metric)} "
                 f"({percent_of(metric['level'])} % interval "
                 f"{interval(metric)})")
-    return word + (": " + "; ".join(effects) if effects else "")
+    words = decision(result)
+    if not result["only_aa"]:
+        words += f": {result['verdict']}"
+    return words + (": " + "; ".join(effects) if effects else "")
+
+
+def unsafe(result: Result, word: str) -> list[str]:
+    """Guardrails of that safety."""
+    return [name for name in result["guardrails"]
+            if result["metrics"].get(name, {}).get("safe") == word]
 
 
 def advice(result: Result) -> str:
@@ -74,18 +98,45 @@ def advice(result: Result) -> str:
             "The testbed is noisy; see the pairs needed."
     if not result["finished"]:
         return "Not finished: --resume continues."
-    harmed = [name for name in result["guardrails"]
-              if result["metrics"].get(name, {}).get("verdict") == "regressed"]
+    harmed = unsafe(result, verdict.HARMED)
     if harmed:
         return ("Do not keep it: a guardrail regressed ("
                 + ", ".join(harmed) + ").")
-    if result["keep"]:
-        return "Keep it; confirm it in another session."
-    return {"improved": "", "regressed": "Do not keep it.",
-            "equivalent": "It makes no difference that matters: keep the "
+    unproven = unsafe(result, verdict.UNPROVEN)
+    if result["verdict"] == verdict.IMPROVED and unproven:
+        return ("It is not shown to be safe (" + ", ".join(unproven)
+                + "): keep the control.")
+    return {verdict.KEEP: "Keep it; confirm it in another session.",
+            verdict.REJECT: "Do not keep it.",
+            verdict.NO_GAIN: "It makes no difference that matters: keep the "
             "control.",
-            "inconclusive": "Nothing is shown: keep the control."}[
-                result["verdict"]]
+            verdict.UNDECIDED: "Nothing is shown: keep the control."}[
+                result["decision"]]
+
+
+def met(result: Result) -> bool:
+    """Is the result the expected one?  An improvement that is not to be kept
+    is none."""
+    return bool(result["expect"] == result["verdict"]
+                and (result["keep"] or result["verdict"] != verdict.IMPROVED))
+
+
+def status(result: Result) -> int:
+    """Exit status of mssab."""
+    if result["only_aa"]:
+        if result["why"]:
+            differs = any(m["verdict"] in (verdict.IMPROVED, verdict.REGRESSED)
+                          for m in result["aa"]["metrics"].values())
+            return 1 if differs else 125
+        return 0
+    if result["expect"]:
+        return 0 if met(result) else 1
+    return STATUS[result["decision"]]
+
+
+def judged(metric: dict[str, Any]) -> str:
+    """The verdict on a primary metric; the safety of a guardrail."""
+    return str(metric.get("safe", metric["verdict"]))
 
 
 def table(result: Result) -> list[str]:
@@ -98,7 +149,7 @@ def table(result: Result) -> list[str]:
         means = [number(side.get("mean")) for side in sides]
         lines.append(f"{name:<12} {means[0]:>12} {means[1]:>12} "
                      f"{signed(metric['effect']):>9} "
-                     f"{interval(metric):>18}  {metric['verdict']}")
+                     f"{interval(metric):>18}  {judged(metric)}")
         percent = "%" if metric["scale"] == "log" else metric["unit"]
         lines.append(f"{'':<12} {metric['unit']:>12} {'':>12} {percent[:9]:>9}"
                      f" {percent[:18]:>18}")
@@ -115,6 +166,22 @@ def void_line(result: Result) -> str:
         text += "; pairs repeated after an interruption: " \
                 f"{result['void']['interrupted_pairs']}"
     return text + "."
+
+
+def failures_lines(result: Result) -> list[str]:
+    """Failed blocks, and the failure rates that are still possible."""
+    found = result["failures"]
+    if not found["arms"][result["arms"][1]]["of"]:
+        return []
+    sentence = outcomes.failures_sentence(found)
+    reasons = [f"{arm} {count} ({reason})" for arm, one in found["arms"].items()
+               for reason, count in sorted(one["reasons"].items())]
+    most = found["arms"][result["arms"][1]]["at_most_percent"]
+    lines = ["Failed blocks: " + (", ".join(reasons) or "none")
+             + f"; failure rates of {result['arms'][1]} up to {most:.0f} % "
+             "are possible."]
+    return [f"{sentence[0].upper()}{sentence[1:]}.", *lines] if sentence \
+        else lines
 
 
 def aa_line(result: Result) -> str:
@@ -153,16 +220,21 @@ def summary(result: Result, kernel: str) -> str:
         lines.append(result["why"][0].upper() + result["why"][1:] + ".")
     lines += [advice(result), ""]
     if result["metrics"]:
-        pairs = next(iter(result["metrics"].values()))["pairs"]
-        lines += [*table(result), "", f"Pairs: {pairs}."]
+        pairs = [m["pairs"] for m in result["metrics"].values()]
+        lines += [*table(result), "", f"Pairs: {pairs[0]}" + (
+            f", for guardrails {pairs[-1]}." if pairs[-1] != pairs[0]
+            else ".")]
     needed = max((m["pairs_needed"] for m in result["metrics"].values()),
                  default=0)
-    if result["verdict"] == "inconclusive" and needed:
+    if result["decision"] == verdict.UNDECIDED and needed:
         lines.append(f"Pairs needed for a verdict: about {needed}.")
-    lines += [aa_line(result), void_line(result), *interference_lines(result)]
+    lines += [aa_line(result), *failures_lines(result), void_line(result),
+              *interference_lines(result)]
     lines += [f"Note: {note}." for note in result["notes"]]
     if result["expect"] and result["finished"]:
-        met = result["expect"] == result["verdict"]
+        but = f"but it is {result['verdict']}"
+        if result["expect"] == result["verdict"]:
+            but = "but it is not to be kept"
         lines.append(f"Expected: {result['expect']}"
-                     + ("." if met else f", but it is {result['verdict']}."))
+                     + ("." if met(result) else f", {but}."))
     return "\n".join(line for line in lines if line is not None) + "\n"

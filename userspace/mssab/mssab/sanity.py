@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rules that make a block void.  They examine how it was measured, never its
-arm.  Void blocks stay in the samples with the reason, and are counted per arm.
+"""Rules that make a block void, and rules that make it failed.  They examine
+how it was measured, never its arm.
 
-Pure.  A reason is "rule: observation".
+A void block was disturbed from outside.  In a failed block the load did not do
+its work, which may be the arm's doing.  Both stay in the samples with the
+reason.  Pure.  A reason is "rule: observation".
 """
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import math
 from typing import Any
 
 from . import connections
-from .experiment import BLOCK, CONNECTION, Arm, Plan
+from .experiment import CONNECTION, Arm, Plan
 from .metrics import value
 
 
@@ -28,22 +30,35 @@ def ceiling(plan: Plan, arm: Arm) -> float:
     return 0.0
 
 
-def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
-    """Why this block does not count; "" if it does."""
+def failed(plan: Plan, raw: dict[str, Any]) -> str:
+    """Why the load failed in this block; "" if it worked."""
     if "dead_guest" in raw:
         return f"dead guest: {raw['dead_guest']}"
-    if plan.assign == CONNECTION and (why := connections.void(raw)):
-        return why
-    for metric in plan.metrics if plan.assign == BLOCK else ():
+    if "failed" in raw:
+        return f"load failed: {raw['failed']}"
+    if plan.assign == CONNECTION:
+        return ""
+    if raw.get("bytes_per_s", 1) <= 0:
+        return "stalled: nothing was delivered"
+    for metric in plan.metrics:
         try:
             seen = value(metric.name, raw)
         except KeyError as error:
             return f"no figure: the load does not report {error.args[0]}"
+        except ZeroDivisionError:
+            return f"no figure: {metric.name} is per byte, and nothing arrived"
         if not math.isfinite(seen):
             return f"no figure: {metric.name} is {seen}"
         if metric.scale == "log" and seen <= 0:
             return (f"no figure: {metric.name} is {seen:g}, which has no "
-                    "ratio; use a linear scale")
+                    "ratio; use a linear scale if 0 is a measurement")
+    return ""
+
+
+def void(plan: Plan, arm: Arm, raw: dict[str, Any]) -> str:
+    """Why this block does not count; "" if it does."""
+    if plan.assign == CONNECTION and (why := connections.void(raw)):
+        return why
     bits = 8 * raw.get("bytes_per_s", 0)
     limit = ceiling(plan, arm)
     if limit and bits > limit:

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from .cell import Cell
 from .ends import Ends
-from .errors import MssabError, NotSupported
+from .errors import LoadFailed, MssabError, NotSupported
 from .netns import inside
 
 PORT = 5201
@@ -106,14 +106,14 @@ class Process:
 
     def wait(self, seconds: float,
              meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until the program ends; MssabError if it fails or takes longer.
+        """Wait until the program ends; LoadFailed if it fails or takes longer.
         @meanwhile is called every POLL_S, not more often: on one CPU polling
         would be part of what is measured."""
         end = time.monotonic() + seconds
         while not self.ended():
             left = end - time.monotonic()
             if left <= 0:
-                raise MssabError(f"{' '.join(self.argv)}: no end after "
+                raise LoadFailed(f"{' '.join(self.argv)}: no end after "
                                  f"{seconds:g} s; is the transfer stuck?")
             if meanwhile:
                 meanwhile()
@@ -129,9 +129,9 @@ class Process:
         finally:
             os.close(fd)
 
-    def failed(self) -> MssabError:
+    def failed(self) -> LoadFailed:
         lines = (self.said("err") + self.said()).strip().splitlines()
-        return MssabError(f"{' '.join(self.argv)}: status "
+        return LoadFailed(f"{' '.join(self.argv)}: status "
                           f"{self._popen.returncode}"
                           + (f": {lines[-1]}" if lines else ""))
 
@@ -163,7 +163,7 @@ def server(ends: Ends, argv: list[str], port: int, folder: str,
             if process.ended():
                 raise process.failed()
             if time.monotonic() > end:
-                raise MssabError(f"{' '.join(argv)} does not listen on port "
+                raise LoadFailed(f"{' '.join(argv)} does not listen on port "
                                  f"{port} after {LISTEN_S} s")
             time.sleep(0.02)  # polling interval
         yield process
@@ -225,7 +225,7 @@ def parse_iperf3(cell: Cell, client: Raw, receiver: Raw | None) -> Raw:
     machine, in the client's alone (@receiver: None)."""
     for report in (client, receiver):
         if report is not None and ("error" in report or "end" not in report):
-            raise MssabError(f"iperf3: {report.get('error', 'no report')}")
+            raise LoadFailed(f"iperf3: {report.get('error', 'no report')}")
     got = client["end"]["sum_received"]
     out = {"bytes": got["bytes"], "bytes_per_s": got["bits_per_second"] / 8,
            "received": sum(i["sum"]["bytes"] for i in client["intervals"])}
@@ -293,14 +293,14 @@ def parse_nuttcp(cell: Cell, text: str) -> Raw:
     lines = [_nuttcp_line(line) for line in text.splitlines()
              if line.startswith("megabytes=")]
     if not lines:
-        raise MssabError(f"nuttcp: no report: {text.strip() or 'no output'}")
+        raise LoadFailed(f"nuttcp: no report: {text.strip() or 'no output'}")
     whole = lines[-1]
     before = lines[0] if cell.warmup else {}
     seconds = whole["seconds"] - before.get("seconds", 0)
     counted = {key: max(0, value - before.get(key, 0))
                for key, value in whole.items()}
     if seconds <= 0:
-        raise MssabError(f"nuttcp: no time measured: {text.strip()}")
+        raise LoadFailed(f"nuttcp: no time measured: {text.strip()}")
     out = {"bytes": round(counted["bytes"]),
            "bytes_per_s": counted["bytes"] / seconds,
            "received": round(whole["bytes"]),
@@ -339,7 +339,7 @@ def parse_netpipe(text: str) -> Raw:
     try:
         size, rate, seconds = int(words[0]), float(words[1]), float(words[2])
     except (IndexError, ValueError) as error:
-        raise MssabError("NPtcp: no measurement: "
+        raise LoadFailed("NPtcp: no measurement: "
                          f"{text.strip() or 'no output'}") from error
     # Its rate is in units of 2^20 bit/s; its time has few digits.
     rate *= MEGABYTE / 8

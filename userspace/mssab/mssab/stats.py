@@ -150,16 +150,18 @@ def pairs_needed(spread: float, margin: float, level: float,
     raise AssertionError("not reached")
 
 
-def look_levels(looks: Sequence[int], level: float,
-                sides: int = 2) -> list[float]:
+def look_levels(looks: Sequence[int], level: float, sides: int = 2,
+                early: bool = False) -> list[float]:
     """Nominal level of the test at each look, so that all looks together
-    reject a true "no effect" with probability @level (Lan and DeMets 1983,
-    O'Brien-Fleming type spending function)."""
+    reject a true "no effect" with probability @level (Lan and DeMets 1983).
+    The spending function is of O'Brien-Fleming type, which leaves most of the
+    level to the last look; with @early of Pocock type, which spends it
+    evenly."""
     if len(looks) == 1:
         return [level]
     time = np.asarray(looks, float) / looks[-1]
-    spent = 2 - 2 * special.ndtr(special.ndtri(1 - level / 2)
-                                 / np.sqrt(time))
+    spent = level * np.log1p((math.e - 1) * time) if early else \
+        2 - 2 * special.ndtr(special.ndtri(1 - level / 2) / np.sqrt(time))
     nominal: list[float] = []
     state = None
     for k, t in enumerate(time):
@@ -215,6 +217,50 @@ def holm_levels(p: Sequence[float], level: float) -> list[float]:
         if p[i] > levels[i]:
             failed_at = levels[i]
     return levels
+
+
+def round_level(level: float, number: int) -> float:
+    """The level of round @number (1, 2, ...) of an open-ended series, each of
+    which may make a claim.  All rounds together make a false one with
+    probability @level at most, however many there are: a half, a sixth, a
+    twelfth ... of it.  Settings tried within a round share the round's level
+    by holm_levels()."""
+    if number < 1:
+        raise ValueError(f"round {number}: the first is 1")
+    return level / (number * (number + 1))
+
+
+def more_failures_p(failed: int, of: int, control_failed: int,
+                    control_of: int) -> float:
+    """p-value of so many failures or more among the @of blocks of one arm, if
+    the arms fail alike: Fisher's exact test, one-sided."""
+    total, both = failed + control_failed, of + control_of
+    ways = sum(math.comb(of, k) * math.comb(control_of, total - k)
+               for k in range(failed, min(of, total) + 1))
+    return ways / math.comb(both, total)
+
+
+def most_failures(failed: int, of: int, level: float) -> float:
+    """Upper bound of the failure rate, one-sided at @level (Clopper and
+    Pearson 1934)."""
+    if failed >= of:
+        return 1.0
+    return float(special.betaincinv(failed + 1, of - failed, 1 - level))
+
+
+def same_mean_p(one: Sequence[float], other: Sequence[float]) -> float:
+    """Two-sided p-value of equal means: Student's t-test, whose common
+    variance lets one of the two be a single number."""
+    if not one or not other or len(one) + len(other) < 4:
+        return 1.0
+    x, y = (np.asarray(some, float) for some in (one, other))
+    freedom = len(x) + len(y) - 2
+    square = float(((x - x.mean())**2).sum() + ((y - y.mean())**2).sum()) \
+        / freedom * (1 / len(x) + 1 / len(y))
+    gap = abs(float(x.mean() - y.mean()))
+    if square <= SAME**2:
+        return 1.0 if gap <= SAME else 0.0
+    return float(2 * special.stdtr(freedom, -gap / math.sqrt(square)))
 
 
 def sample_ratio_p(treated: int, total: int, share: float) -> float:

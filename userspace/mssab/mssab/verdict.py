@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The verdict: its four words, and the rule that picks one for a metric.
+"""The verdict on a metric, the safety of a guardrail, and the decision on the
+treatment: their words, and the rules that pick one.
 
-Pure.  finding.py computes what the rule looks at.
+Pure.  finding.py computes what the rules look at.
 """
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ from dataclasses import dataclass
 IMPROVED, REGRESSED = "improved", "regressed"
 EQUIVALENT, INCONCLUSIVE = "equivalent", "inconclusive"
 ALL = (IMPROVED, REGRESSED, EQUIVALENT, INCONCLUSIVE)
+#: Of a guardrail.  Only the first lets a treatment be kept.
+SAFE, HARMED, UNPROVEN = "safe", "harmed", "not shown"
+#: On the treatment.  Only the first recommends it.
+KEEP, REJECT, NO_GAIN, UNDECIDED = "keep", "reject", "no gain", "undecided"
 #: Fewer pairs support no claim.
 MIN_PAIRS = 8
 #: Differences closer than this are equal: a sum of doubles, or a nanosecond in
@@ -49,3 +54,21 @@ class Rule:
             return INCONCLUSIVE, ("the pairs repeat exactly, and are too few "
                                   "for this level")
         return INCONCLUSIVE, "neither an effect nor its absence is shown"
+
+
+def safety(word: str, p_harm: float, level: float) -> str:
+    """Of a guardrail: what its verdict @word, and the one-sided test of "worse
+    by the margin or more" (@p_harm) at its level, show together."""
+    if word == REGRESSED:
+        return HARMED
+    return SAFE if p_harm <= level else UNPROVEN
+
+
+def decision(word: str, harmed: bool, unproven: bool) -> str:
+    """On the treatment, from the verdict of the primary metrics; @harmed: harm
+    is shown, @unproven: safety is not."""
+    if harmed or word == REGRESSED:
+        return REJECT
+    if word == EQUIVALENT:
+        return NO_GAIN
+    return KEEP if word == IMPROVED and not unproven else UNDECIDED
