@@ -15,7 +15,8 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import journal, rollback_timer, settings  # noqa: E402
+from msstune import (journal, rollback_timer, set_sysctl,  # noqa: E402
+                     settings)
 from msstune.errors import TuneError  # noqa: E402
 from msstune.transaction import Change  # noqa: E402
 
@@ -216,6 +217,28 @@ def test_the_timer_does_not_wait_for_a_stopped_process(state, root, monkeypatch)
     manager.apply([Change(*settings.parse(text, root)) for text in WANTED], 0.2)
     with with_lock.journal.lock():
         wait_until(lambda: snapshot(root) == before)
+
+
+@pytest.mark.parametrize("text, after", [
+    ("4000000", True), ("4000000", False), ("1", False), ("1", True)])
+def test_apply_that_was_stopped_writes_no_more(quick, root, state, monkeypatch,
+                                               text, after):
+    """The timer undoes a part of it; the rest must not be written later."""
+    monkeypatch.setattr("msstune.transaction.PATIENCE", 0.1)
+    before = snapshot(root)
+    original = set_sysctl.Sysctl.write
+
+    def stopped(self, value):
+        """Before or after it writes the second setting, or the third."""
+        if value == text and not after:
+            assert kill.manager(state, root).expire(1, "timer")
+        original(self, value)
+        if value == text and after:
+            assert kill.manager(state, root).expire(1, "timer")
+    monkeypatch.setattr(set_sysctl.Sysctl, "write", stopped)
+    with pytest.raises(TuneError, match="undone meanwhile|is in force"):
+        quick.go()
+    assert snapshot(root) == before
 
 
 @pytest.mark.parametrize("mode, owner, why", [

@@ -155,6 +155,7 @@ class TransactionManager:
                     transaction.timer = timer
                     for change, entry in zip(changes, entries, strict=True):
                         self._write(transaction, change, entry)
+                    self._check_not_ended(transaction)
                     self._append(transaction, "applied")
                 except BaseException:
                     self.undo(transaction, "failed")
@@ -182,6 +183,7 @@ class TransactionManager:
 
     def _write(self, transaction: Transaction, change: Change,
                entry: Entry) -> None:
+        self._check_not_ended(transaction)
         self._append(transaction, "intent", n=entry.n, name=entry.name,
                      old=entry.old, new=entry.new, identity=entry.identity,
                      reason=entry.reason)
@@ -196,6 +198,13 @@ class TransactionManager:
         if not change.setting.took(change.new, entry.got):
             raise TuneError(f"{entry.name}: {change.new} was written, but "
                             f"{' '.join(entry.got.split())} is in force")
+
+    def _check_not_ended(self, transaction: Transaction) -> None:
+        """Raise if we were stopped for so long that the timer did not wait for the
+        lock, and undid the change."""
+        if self._stored(transaction).ended:
+            raise TuneError(f"{transaction.number}: undone meanwhile; no more is "
+                            "written")
 
     def _append(self, transaction: Transaction, op: str, **more: object) -> None:
         try:
