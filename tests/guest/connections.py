@@ -142,7 +142,7 @@ class Sender(threading.Thread):
     def run(self):
         try:
             self.call()
-        except Exception as error:  # handed on to whoever joins
+        except Exception as error:  # raised again in join()
             self.error = error
 
     def join(self, timeout=LIMIT):

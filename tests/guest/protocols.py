@@ -261,7 +261,7 @@ def shrink_window():
 
 def memory_pressure():
     """memory pressure, both policies on"""
-    def pressures():  # whoever comes first counts
+    def pressures():  # on either side
         return sum(netstat(name, "TCPMemoryPressures") for name in "ab")
 
     def hog():  # 2 MB: each CPU keeps 1 MB out of the account

@@ -215,7 +215,7 @@ def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
     os.waitpid(child, 0)
     pid = (tmp_path / "pid").read_text().strip()
     for _ in range(200):
-        # A zombie until whoever adopts it looks.
+        # A zombie until its new parent reaps it.
         state = Path("/proc", pid, "stat")
         if not state.exists() or " Z " in state.read_text():
             return
