@@ -8,7 +8,9 @@ import math
 import os
 import random
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import analysis, block, campaign, errors, experiment, outcomes, \
+from mssab import block, campaign, errors, experiment, host, outcomes, sanity, \
     experiment_file, journal  # noqa: E402
 
 TEXT = '''[design]
@@ -584,3 +586,70 @@ def test_the_first_block_of_a_cell_is_run_twice(monkeypatch, text, warm, runs):
     assert place.measure(place.plan.arms[0], 5, 0)["is"] == runs - 1
     assert place.measure(place.plan.arms[0], 6, 0)["is"] == runs
     assert seen == [5] * (runs - 1) + [6]
+
+
+# --- Files ------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["lock", "samples.jsonl"])
+def test_symbolic_links_are_not_followed(tmp_path, name):
+    other = tmp_path / "other"
+    other.write_text("precious\n")
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / name).symlink_to(other)
+    with pytest.raises(errors.MssabError, match="symbolic link"):
+        run(tmp_path, plan(), Load())
+    assert other.read_text() == "precious\n"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("precious\n")
+    link = tmp_path / "result.json"
+    link.symlink_to(other)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in link, pipe:
+        with pytest.raises(errors.MssabError, match="not a regular file"):
+            journal.write_whole(path, "x")
+    (tmp_path / "new.json.new").symlink_to(other)
+    journal.write_whole(tmp_path / "new.json", "x")
+    assert other.read_text() == "precious\n"
+
+
+def test_nothing_received_has_a_cost_per_byte_of_none(tmp_path):
+    """It fails the block; a division by zero ended mssab."""
+    text = '[design]\nprimary = "cpu"\naa_pairs = 0\n[arms]\na = {}\nb = {}\n'
+    text = text.replace("[arms]", '[cell]\nload = "tcpload"\n[arms]')
+    the_plan = experiment_file.parse(Path("e.toml"), text)
+    assert "nothing arrived" in sanity.failed(
+        the_plan, {"bytes_per_s": 1, "cpu_ns": 5, "received": 0})
+
+
+def test_a_congestion_control_that_is_not_there_is_found_before():
+    host.check_congestion_control("reno")
+    with pytest.raises(errors.NotSupported, match="no-such: .*has .*reno"):
+        host.check_congestion_control("no-such")
+
+
+def test_kill_9_leaves_no_load(tmp_path):
+    """Of a load that starts another process, neither is left."""
+    pids = tmp_path / "pids"
+    load = (f"sleep 1000 & echo $! >>{pids}; echo $$ >>{pids}; "
+            f"touch {tmp_path}/there; wait")
+    code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+            "from mssab import loads\n"
+            "loads.program(('sh', '-c', sys.argv[2]), {})")
+    process = subprocess.Popen([sys.executable, "-c", code,
+                                str(TOP / "userspace/mssab"), load])
+    end = time.monotonic() + 20
+
+    def wait_for(condition):
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.01)    # polling interval
+    wait_for((tmp_path / "there").exists)
+    process.kill()
+    process.wait()
+    for pid in pids.read_text().split():
+        wait_for(lambda pid=pid: not Path("/proc", pid).exists()
+                 or ") Z " in Path("/proc", pid, "stat").read_text())

@@ -63,6 +63,7 @@ class Runner:
             if arm.cell.load not in OWN_LOAD:
                 servers.program_of(arm.cell.load)
             try:
+                host.check_congestion_control(arm.cell.congestion_control)
                 nic_move.check(arm.cell)
                 self._testbed.prepare(arm, self._keys, arm.cell)
             except MssabError as error:

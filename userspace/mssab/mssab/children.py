@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Child processes that end with mssab even if it is killed outright: a recorder
-that would stay attached, a guest."""
+"""Child processes that end with mssab even if it is killed outright: a load, a
+recorder that would stay attached, a guest."""
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
+from contextlib import suppress
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -19,3 +21,94 @@ def start(argv: list[str], last: signal.Signals,
         _LIBC.prctl(PR_SET_PDEATHSIG, int(last), 0, 0, 0)
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True,
                             preexec_fn=follow, **options)
+
+
+# --- Loads ------------------------------------------------------------------
+# The death signal reaches one process only, and a load may start more.  So each
+# load has a process group, and a watcher kills the groups when mssab is gone.
+
+def _watch(pipe: int) -> None:
+    """Read "+GROUP" and "-GROUP" until mssab ends, then kill what is left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.setsid()
+    os.closerange(0, pipe)
+    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    text = b""
+    while more := os.read(pipe, 4096):
+        text += more
+    alive: set[int] = set()
+    for word in text.split(b"\n"):
+        if word.startswith(b"+"):
+            alive.add(int(word))
+        elif word:
+            alive.discard(-int(word))
+    for group in alive - {0}:
+        with suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+
+
+class _Watcher:
+    """The watcher of this process, started with the first load."""
+
+    def __init__(self) -> None:
+        self._owner = self._pipe = -1
+
+    def note(self, word: str) -> None:
+        if self._owner != os.getpid():
+            self._start()
+        os.write(self._pipe, f"{word}\n".encode())
+
+    def _start(self) -> None:
+        reader, self._pipe = os.pipe()
+        self._owner = os.getpid()
+        # Its parent ends at once, so that nobody has to wait for it.
+        child = os.fork()
+        if not child:
+            try:
+                if not os.fork():
+                    _watch(reader)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(reader)
+
+
+_WATCHER = _Watcher()
+
+
+def load(argv: list[str], **options: Any) -> subprocess.Popen[Any]:
+    """Start a load in a process group of its own; end() ends it."""
+    parent = os.getpid()
+
+    def follow() -> None:
+        os.setpgid(0, 0)
+        _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+    _WATCHER.note("+0")     # the watcher must be there first
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                               preexec_fn=follow, **options)
+    _WATCHER.note(f"+{process.pid}")
+    return process
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Kill what is left of a load's process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        process.wait()
+    _WATCHER.note(f"-{process.pid}")
+
+
+def output(argv: list[str], seconds: float, env: dict[str, str] | None = None) \
+        -> subprocess.CompletedProcess[str]:
+    """Run a load to its end; subprocess.TimeoutExpired if it takes longer."""
+    with load(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+              env=env) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        finally:
+            end(process)
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)

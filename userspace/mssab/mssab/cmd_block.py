@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 import json
 
-from . import block, experiment_file, grid, host
+from . import block, experiment_file, grid, host, journal
 from .errors import UsageError
 
 
@@ -27,5 +27,5 @@ def run(args: argparse.Namespace) -> int:
     with host.alone(), place:
         if args.output:
             raw = place.measure(arm, args.seed, 0)
-            args.output.write_text(json.dumps(raw) + "\n", "utf-8")
+            journal.write_whole(args.output, json.dumps(raw) + "\n")
     return 0

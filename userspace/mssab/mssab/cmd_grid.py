@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from . import __version__, grid, grid_table, host, testbed, transfers
+from . import __version__, grid, grid_table, host, journal, testbed, transfers
 from .cell import Cell
 from .errors import UsageError
 from .grid import Grid
@@ -26,8 +26,11 @@ def run(args: argparse.Namespace) -> int:
     plan = grid.load(args.file)
     cells = _chosen(plan, args.only)
     host.check()
+    for cell in cells:
+        host.check_congestion_control(cell.congestion_control)
     saved = args.json if args.json != STDOUT else None
     if saved:
+        journal.check_target(saved)
         saved.touch()  # fail now, not when all is measured
     # The table goes where the JSON does not.
     table = sys.stderr if args.json == STDOUT else sys.stdout
@@ -52,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
                 # After each cell: a failure in the next one loses nothing.
                 rest = [json.dumps(earlier[c.name]) for c in cells[i:]
                         if c.name in earlier]
-                _save(saved, _document(head, texts + rest))
+                journal.write_whole(saved, _document(head, texts + rest))
     if args.json == STDOUT:
         print(_document(head, texts), end="")
     return 0
@@ -112,13 +115,6 @@ def _document(head: Result, cells: list[str]) -> str:
     """The results file: one line per cell."""
     return (json.dumps(head)[:-1] + ', "cells": [\n' + ",\n".join(cells)
             + "\n]}\n")
-
-
-def _save(path: Path, text: str) -> None:
-    """Write all or nothing, whenever this is killed."""
-    new = path.with_name(path.name + ".new")
-    new.write_text(text)
-    new.replace(path)
 
 
 def _earlier(path: Path | None, head: Result) -> dict[str, Result]:

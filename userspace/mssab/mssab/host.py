@@ -15,6 +15,7 @@ from . import module
 from .errors import MssabError, NotSupported
 
 ADDR_NO_RANDOMIZE = 0x0040000
+TCP_CONGESTION = 13
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -28,6 +29,23 @@ def check(with_module: bool = True) -> None:
     for tool in ("ip", "tc"):
         if not shutil.which(tool):
             raise NotSupported(f"no {tool} on PATH; install iproute2")
+
+
+def check_congestion_control(name: str) -> None:
+    """NotSupported if the kernel has no congestion control of that name; one
+    that is a module is loaded."""
+    if not name:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+        try:
+            one.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION,
+                           name.encode())
+        except OSError as error:
+            known = Path("/proc/sys/net/ipv4/"
+                         "tcp_available_congestion_control").read_text()
+            raise NotSupported(
+                f"congestion_control = {name}: {error.strerror}; this kernel "
+                f"has {', '.join(known.split())}") from error
 
 
 @contextmanager

@@ -7,9 +7,11 @@ it off.  manifest.json is written once, before the first block.
 """
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,10 +35,35 @@ def _sync(path: Path) -> None:
         os.close(fd)
 
 
+def _open(path: Path, flags: int) -> int:
+    """A descriptor of a file itself: a symbolic link is refused, so that no
+    other file is written in its place."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise MssabError(f"{path} is a symbolic link; it is not "
+                             "followed") from error
+        raise
+
+
+def check_target(path: Path) -> None:
+    """MssabError if write_whole() would replace what is not a file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise MssabError(f"{path} is not a regular file; it is not replaced")
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write all or nothing, and wait until it is on disk."""
+    check_target(path)
     new = path.with_name(path.name + ".new")
-    with open(new, "w", encoding="utf-8") as file:
+    new.unlink(missing_ok=True)
+    with open(_open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w",
+              encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -85,10 +112,11 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.records = read_samples(directory)
         path = directory / SAMPLES
         fresh = not path.exists()
-        self._file = open(path, "ab")  # noqa: SIM115 (close() closes it)
+        self._file = open(  # noqa: SIM115 (close() closes it)
+            _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+        self.records = read_samples(directory)
         # An incomplete line belongs to a block that is measured again.
         whole = path.read_bytes().rfind(b"\n") + 1
         self._file.truncate(whole)
@@ -118,7 +146,8 @@ def opened(directory: Path, manifest: Record, resume: bool) \
     """A new directory with this manifest, or one of the same experiment to
     resume; locked against a second mssab."""
     directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / "lock", "w", encoding="ascii") as lock:
+    with open(_open(directory / "lock", os.O_WRONLY | os.O_CREAT), "w",
+              encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

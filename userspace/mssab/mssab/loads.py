@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from . import servers
+from . import children, servers
 from .cell import KEYS, LOOPBACK, Cell
 from .ends import Ends
 from .errors import LoadFailed, MssabError
@@ -27,8 +27,7 @@ NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload i
 
 def _output(argv: list[str]) -> str:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True,
-                              check=False, timeout=LIMIT_S)
+        done = children.output(argv, LIMIT_S)
     except subprocess.TimeoutExpired as error:
         raise LoadFailed(f"{' '.join(argv)}: no end after {LIMIT_S} s; is "
                          "the transfer stuck?") from error
@@ -79,7 +78,7 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
                  stack.enter_context(tempfile.TemporaryFile("w+")))
                 for _ in argvs]
-        running = [subprocess.Popen(argv, stdout=out, stderr=err)
+        running = [children.load(argv, stdout=out, stderr=err)
                    for argv, (out, err) in zip(argvs, outs, strict=True)]
         end = time.monotonic() + LIMIT_S
         said = []
@@ -98,8 +97,7 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
                              "transfer stuck?") from error
         finally:
             for process in running:
-                process.kill()
-                process.wait()
+                children.end(process)
     return said
 
 
@@ -118,9 +116,7 @@ def _no_number(text: str) -> None:
 def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
     """Run a command that is a load of the user's and prints one JSON object."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True,
-                              check=False, timeout=LIMIT_S,
-                              env=os.environ | env)
+        done = children.output(list(argv), LIMIT_S, os.environ | env)
     except OSError as error:
         raise MssabError(f"{argv[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:

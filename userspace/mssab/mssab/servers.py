@@ -17,10 +17,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from . import children
 from .cell import Cell
 from .ends import Ends
 from .errors import LoadFailed, MssabError, NotSupported
@@ -85,9 +86,9 @@ class Process:
         self.cpu_ns = 0
         self._folder, self._name = folder, name
         with self._file("out", "wb") as out, self._file("err", "wb") as err:
-            self._popen = subprocess.Popen(
+            self._popen = children.load(
                 ["ip", "netns", "exec", namespace, *self.argv],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
+                stdout=out, stderr=err, cwd=folder)
 
     def _file(self, kind: str, mode: str) -> IO[Any]:
         return open(Path(self._folder, f"{self._name}.{kind}"), mode)
@@ -136,10 +137,8 @@ class Process:
                           + (f": {lines[-1]}" if lines else ""))
 
     def kill(self) -> None:
-        if not self.ended():
-            self._popen.kill()
-            with suppress(ChildProcessError):
-                self._popen.wait()
+        self.ended()    # takes the CPU time
+        children.end(self._popen)
 
 
 def _listens(namespace: str, port: int) -> bool:
