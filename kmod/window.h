@@ -55,6 +55,9 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
  * in the kernel, with smaller steps, a window stays until one more step fits.
  * The result is never below @stock, so a larger window of the kernel stands.
  * A zero window stays zero: the kernel decides when to close and to reopen it.
+ *
+ * Steps below the MSS deviate from RFC 9293 section 3.8.6.2.2, which lets the
+ * right edge move only by min(Fr * buffer, MSS) or more, with Fr = 1/2.
  */
 static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 				u32 mss, u32 frac, u32 seg_max)
