@@ -100,6 +100,10 @@ def test_the_manifest_records_what_was_run(results):
     assert manifest["text"] == EXPERIMENT
     assert manifest["kernel"] == os.uname().release
     assert len(manifest["schedule"]) == 16
+    there = manifest["environment"]
+    for key in ("started", "host", "processor", "CPUs", "distribution",
+                "kernel build", "commit"):
+        assert there.get(key), key
     samples = [json.loads(line) for line in
                (results / "samples.jsonl").read_text().splitlines()]
     assert [s["arm"] for s in samples[-2:]] == \
@@ -146,6 +150,9 @@ def test_the_page_is_whole_and_alone(results):
                  'argv = ["/usr/bin/python3", "load.py"]', "95 % interval"):
         assert word in page.words, word
     assert text.count("<svg") == 1 + 2 * 2
+    manifest = json.loads((results / "manifest.json").read_text())
+    for value in manifest["environment"].values():
+        assert value in page.words, value
     before = text
     mssab("report", str(results))
     assert (results / "report.html").read_text() == before
@@ -175,6 +182,52 @@ def test_the_page_in_a_browser(results):
     assert coloured(pixels[900:], blue) > 100       # samples of an arm
     for edge in (pixels[:, :8], pixels[:, -8:]):    # nothing beyond the page
         assert (edge > 0.99).all()
+
+
+def test_version_1_is_read(results, tmp_path):
+    """Results of version 1 of the format: no failed blocks, no decision."""
+    old = tmp_path / "old"
+    shutil.copytree(results, old)
+    manifest = json.loads((old / "manifest.json").read_text())
+    del manifest["environment"]
+    manifest["version"] = 1
+    (old / "manifest.json").write_text(json.dumps(manifest))
+    result = json.loads((old / "result.json").read_text())
+    for key in ("decision", "failures", "carry_over"):
+        del result[key]
+    for metric in result["metrics"].values():
+        metric.pop("safe", None)
+        del metric["p_harm"]
+    result["version"] = 1
+    (old / "result.json").write_text(json.dumps(result))
+    samples = [json.loads(line) for line in
+               (old / "samples.jsonl").read_text().splitlines()]
+    for sample in samples:
+        del sample["failed"]
+    (old / "samples.jsonl").write_text("".join(
+        json.dumps(sample) + "\n" for sample in samples))
+    assert "KEEP: improved: goodput +" in mssab("report", str(old))
+    assert re.search(r"^old +keep +improved", mssab("list", str(tmp_path)),
+                     re.M)
+    assert "the same" in mssab("compare", str(results), str(old))
+    assert "another version of the format" in mssab(
+        "run", "e.toml", "-o", str(old), "--resume", status=2)
+
+
+def test_the_page_leads_with_the_decision(results, tmp_path):
+    """A gain with a guardrail that regressed: nothing is green above "Do not
+    keep it", and the exit status carries it."""
+    (results.parent / "e4.toml").write_text(
+        EXPERIMENT.replace("margin = 1", "margin = 0.01"))
+    out = mssab("run", "e4.toml", "-o", "e4", status=1)
+    assert "DO NOT KEEP: improved: goodput +" in out
+    assert "Do not keep it: a guardrail regressed (pause)." in out
+    assert "Expected: improved, but it is not to be kept." in out
+    text = (results.parent / "e4/report.html").read_text()
+    assert "<strong>DO NOT KEEP</strong>" in text
+    assert "--decision: var(--regressed)" in text
+    assert re.search(r"^e4 +do not keep +improved", mssab(
+        "list", str(results.parent)), re.M)
 
 
 def test_list_and_compare(results):

@@ -4,6 +4,7 @@ see an effect where none is, how often they miss one, and how often the truth
 lies in the interval; and what they say of samples that repeat exactly."""
 import itertools
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -277,3 +278,62 @@ def test_a_certain_gain_below_the_margin_is_no_improvement():
     assert "not shown to be as large" in near.why
     small = finding.of(MARGIN / 3 + noise, Rule(MARGIN))
     assert small.low > 0 and small.verdict == "equivalent"
+
+
+# --- Guardrails, failures, rounds -------------------------------------------
+
+def test_levels_of_guardrails_hold_for_any_stopping_rule():
+    """Spent evenly (Pocock type), and all looks together keep the level: also
+    where somebody stops as soon as the guardrail passes."""
+    levels = stats.look_levels(LOOKS, 0.05, 1, early=True)
+    assert all(0.02 < level < 0.04 for level in levels)
+    # Five equal looks, one side at 0.025 (Lan and DeMets 1983, table 1).
+    wanted = stats.special.ndtr([-2.438, -2.427, -2.410, -2.397, -2.386])
+    assert stats.look_levels((2, 4, 6, 8, 10), 0.025, 1, early=True) == \
+        pytest.approx(list(wanted), rel=0.01)
+    steps = np.random.default_rng(1).normal(0, 1, (20000, LOOKS[-1]))
+    sums = steps.cumsum(axis=1)
+
+    def passed(levels):
+        return np.any([sums[:, n - 1] / math.sqrt(n)
+                       <= stats.special.ndtri(level)
+                       for n, level in zip(LOOKS, levels)], axis=0).mean()
+    assert passed(levels) <= 0.055
+    # The whole level at each look does not hold.
+    assert passed([0.05] * 3) > 0.08
+
+
+def test_more_failures():
+    """Against Fisher's exact test as published (R: fisher.test)."""
+    assert stats.more_failures_p(3, 12, 0, 12) == pytest.approx(0.1087, abs=1e-4)
+    assert stats.more_failures_p(5, 12, 0, 12) == pytest.approx(0.0186, abs=1e-4)
+    assert stats.more_failures_p(0, 12, 3, 12) == 1
+    assert stats.more_failures_p(0, 0, 0, 0) == 1
+    assert stats.most_failures(0, 12, 0.05) == pytest.approx(
+        1 - 0.05 ** (1 / 12))
+    assert stats.most_failures(3, 3, 0.05) == 1
+
+
+def test_same_mean():
+    """Against Student's t: 2.776 at 4 degrees of freedom is 5 %."""
+    one, other = [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]
+    shift = 2.7764 * math.sqrt(2 / 3)
+    assert stats.same_mean_p(one, [x + shift for x in other]) == \
+        pytest.approx(0.05, abs=1e-4)
+    assert stats.same_mean_p(one, []) == 1
+    assert stats.same_mean_p([1.0] * 3, [1.0] * 3) == 1
+    assert stats.same_mean_p([1.0] * 3, [2.0] * 3) == 0
+
+
+def test_rounds_share_a_level():
+    levels = [stats.round_level(0.05, number) for number in range(1, 5000)]
+    assert levels[0] == 0.025 and levels == sorted(levels, reverse=True)
+    assert 0.0499 < sum(levels) <= 0.05
+    with pytest.raises(ValueError):
+        stats.round_level(0.05, 0)
+
+
+def test_the_simulation_decides_as_mssab_does():
+    done = subprocess.run([TOP / "tests/bench/verdict/run", "--check"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

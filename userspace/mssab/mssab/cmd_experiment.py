@@ -27,6 +27,7 @@ from . import (
     module,
     outcomes,
     result_text,
+    surroundings,
 )
 from .errors import UsageError
 from .experiment import Arm, Plan
@@ -106,7 +107,7 @@ def manifest(plan: Plan, file: Path, source: str,
         "file": str(file), "text": source,
         "plan": json.loads(json.dumps(dataclasses.asdict(plan))),
         "run": plan.run, "kernel": kernel or host.kernel(),
-        "machine": platform.machine(),
+        "machine": platform.machine(), "environment": surroundings.collect(),
         "module": built if kernel else module.version(),
         "python": platform.python_version(), "tools": block.tools(),
         "clock": "wall time; in a deterministic guest, instructions",

@@ -74,6 +74,7 @@ def page(manifest: dict[str, Any], result: dict[str, Any],
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
     environment.filters |= {"number": result_text.number, "signed": result_text.signed}
+    manifest = {"environment": {}} | manifest   # version 1 has none
     return environment.get_template("report.html").render(
         manifest=manifest, result=result, colour=_COLOURS[
             result["verdict"] if result["only_aa"] else result["decision"]],
