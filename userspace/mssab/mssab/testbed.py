@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import ends, ethtool, host, loads, module, netem, nic_move, profiler
+from . import cwnd_lock, ends, ethtool, host, loads, module, netem, nic_move, profiler
 from .cell import INTERFACES, KEYS, LOOPBACK, Cell
 from .ends import RECEIVER, SENDER, Ends
 from .experiment import Arm
@@ -60,12 +60,6 @@ def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:
             command("ip", "netns", "exec", end, "ethtool", "-K", device,
                     *(word for offload in key.offloads
                       for word in (offload, "off")))
-
-
-def _lock_cwnd(cell: Cell, device: str) -> None:
-    if cell.cwnd_max:
-        command("ip", "-n", SENDER, "route", "change", "10.9.0.0/24", "dev",
-                device, "src", "10.9.0.1", "cwnd", "lock", str(cell.cwnd_max))
 
 
 def _cell_sysctls(cell: Cell) -> dict[str, object]:
@@ -182,7 +176,8 @@ class Testbed:
         if cell.link == INTERFACES:
             nic_move.bring_up(cell, between)
         _set_offloads(cell, devices)
-        _lock_cwnd(cell, devices[0][1])
+        if cell.cwnd_max:
+            cwnd_lock.lock(cell, between, devices[0][1])
         netem.on_devices(cell, devices)
 
     def trial(self, arm: Arm, keys: Iterable[str], seed: int,
