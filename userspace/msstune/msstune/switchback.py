@@ -186,14 +186,18 @@ class Switchback:
                 argv.append("--resume")
             pipes = {name: f"/proc/{os.getpid()}/fd/{end}" for name, end in (
                 ("MSSTUNE_ASK", ask), ("MSSTUNE_ANSWER", answered))}
-            self._serve(argv, pipes, asked, answer)
+            status = self._serve(argv, pipes, asked, answer)
+            # 1 and 125 are decisions too, if there is a result.
+            if status not in (0, 1, 125) or not (folder / "result.json").exists():
+                raise TuneError(f"mssab ended with status {status}")
         finally:
             for end in (asked, ask, answered, answer):
                 os.close(end)
         return _result(folder)
 
     def _serve(self, argv: list[str], pipes: dict[str, str], asked: int,
-               answer: int) -> None:
+               answer: int) -> int:
+        """The exit status of mssab, whose blocks are measured here."""
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL,
                                    env=os.environ | pipes)
         try:
@@ -208,8 +212,7 @@ class Switchback:
             process.wait()
         if process.returncode == 3:
             raise NotSupported("mssab cannot run here; its message is above")
-        if process.returncode:
-            raise TuneError(f"mssab ended with status {process.returncode}")
+        return process.returncode
 
 
 def _result(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One experiment for each change.  A change is applied and confirmed if mssab's
-verdict keeps it and every guardrail is shown to be safe; any other is left undone."""
+decision is to keep it; any other is left undone."""
 from __future__ import annotations
 
 import json
@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import output_file, safety, settings, units
+from . import output_file, settings, units
 from .errors import TuneError, UsageError
-from .safety import Safety
 from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
 from .transaction import Change, TransactionManager
 
@@ -35,7 +34,6 @@ class Outcome:
     result: dict[str, Any]      # mssab's
     carried: float              # mean over the blocks, %
     number: int = 0             # of the confirmed change; 0: not kept
-    safety: dict[str, Safety] = field(default_factory=dict)     # by guardrail
 
     @property
     def name(self) -> str:
@@ -48,8 +46,13 @@ class Outcome:
     @property
     def harmed(self) -> bool:
         """Whether harm is shown, which is more than that safety is not."""
-        return any(self.result["metrics"].get(name, {}).get("verdict") == "regressed"
-                   for name in (*self.result["primary"], *self.safety))
+        return bool(self.result["decision"] == "reject")
+
+    @property
+    def guardrails(self) -> dict[str, str]:
+        """safe, harmed or not shown, by guardrail."""
+        return {name: str(one["safe"]) for name, one in self.result["metrics"].items()
+                if "safe" in one}
 
     def document(self) -> dict[str, Any]:
         metrics = self.result["metrics"]
@@ -61,8 +64,8 @@ class Outcome:
                     "verdict", "effect", "low", "high", "level", "scale", "unit",
                     "arms")} for name, one in metrics.items()},
                 "primary": self.result["primary"],
-                "guardrails": {name: asdict(one)
-                               for name, one in self.safety.items()},
+                "decision": self.result["decision"],
+                "guardrails": self.guardrails,
                 "notes": self.result["notes"], "carried_percent": self.carried,
                 "results": str(self.folder)}
 
@@ -92,10 +95,8 @@ def told(outcome: Outcome) -> list[str]:
     result = outcome.result
     lines = [f"{name}: {metric['verdict']}, {effect(metric)}"
              for name, metric in result["metrics"].items()]
-    lines.append(f"verdict: {result['verdict']}"
+    lines.append(f"verdict: {result['verdict']}, decision: {result['decision']}"
                  + (f": {result['why']}" if result["why"] else ""))
-    lines += [f"guardrail {name}: {one.why or 'shown to be safe'}"
-              for name, one in outcome.safety.items()]
     lines += [f"note: {note}" for note in result["notes"]]
     if not outcome.number and outcome.carried > CARRIED:
         lines.append(f"note: {outcome.carried:.0f} % of the bytes belong to "
@@ -197,11 +198,9 @@ class Verifier:
             self.protocol = switchback.protocol = replace(self.protocol,
                                                           effect=seen)
             result = self._run(switchback, title, False, resumed)
-        guarded = safety.guardrails(self._folder, result, self.protocol.guardrails) \
-            if result["verdict"] == "improved" else {}
         number = step.get("number", 0)
         if "number" not in step:
-            if keep and result["keep"] and all(one.safe for one in guarded.values()):
+            if keep and result["keep"]:
                 number = before or self.manager.apply(changes, KEEP_TIMEOUT).number
                 if not before:
                     self.manager.confirm()
@@ -211,7 +210,7 @@ class Verifier:
             raise TuneError(f"change {number}, kept before, is no longer in force")
         carried = switchback.carried
         outcome = Outcome(changes, self._folder, result,
-                          sum(carried) / max(1, len(carried)), number, guarded)
+                          sum(carried) / max(1, len(carried)), number)
         for line in told(outcome):
             self.tell(f"    {line}")
         return outcome
