@@ -297,13 +297,13 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 /* Stages whose hooks pass the socket only. */
 static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 {
-	struct sock_work *w;
+	__u64 key;
 
 	if (!tracked_any())
 		return;
-	w = sock_known(address(sk));
-	if (w->rx_key)
-		follow(w->rx_key, stage, 0, 0);
+	key = READ_ONCE(sock_known(address(sk))->rx_key);
+	if (key)
+		follow(key, stage, 0, 0);
 }
 
 static __always_inline void rx_copy(struct sk_buff *skb)

@@ -87,7 +87,7 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u32 bytes = skb->len, seq, at;
 	struct sock_work *w;
-	__u64 now;
+	__u64 now, key;
 
 	if (!tp || tracked_frozen())
 		return;
@@ -97,12 +97,16 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 		count(CN_ABANDONED);
 		w->pending = 0;
 	}
-	/* The packet in hand is answered at once. */
-	if (!bytes && w->rx_key && tracked_any()) {
-		at = tracked_lock(w->rx_key);
+	/*
+	 * The packet in hand is answered at once.  Its key is read once: another
+	 * socket may take the entry meanwhile, and unlocking writes the key.
+	 */
+	key = READ_ONCE(w->rx_key);
+	if (!bytes && key && tracked_any()) {
+		at = tracked_lock(key);
 		if (at != NOT_TRACKED) {
 			tracked_at(at)->path.facts |= FACT_ACK_NOW;
-			tracked_unlock(at, w->rx_key);
+			tracked_unlock(at, key);
 		}
 	}
 	if (!sample_due(DIR_TX))
