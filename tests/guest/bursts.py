@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 """Traffic for test_pathprof_bursts.sh.
 
 usage: bursts.py serve ADDRESS   answer each message that came in whole

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: GPL-2.0-only
 # The edges of sampling bursts: hooks are attached and detached while CPUs work
 # on packets.  No packet may be counted twice, or end as another one.
 

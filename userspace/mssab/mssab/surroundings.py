@@ -57,7 +57,7 @@ def collect() -> dict[str, str]:
     """Names and values, all as text; what is not known is left out."""
     sys = "/sys/devices/system"
     found = {
-        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(
+        "started": datetime.datetime.now(datetime.UTC).isoformat(
             timespec="seconds"),
         "host": socket.gethostname(),
         "processor": _field("/proc/cpuinfo", "model name", ":")
