@@ -155,6 +155,9 @@ class Switchback:
                             + " during the block; the experiment ends")
         self.undisturbed()
         self.carried.append(numbers["carried_percent"])
+        if p.load and not numbers["bytes_per_s"]:
+            # Its own number decides; mssab takes 0 bytes for a stalled block.
+            del numbers["bytes_per_s"]
         return numbers
 
     def undisturbed(self) -> None:
