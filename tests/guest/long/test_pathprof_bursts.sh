@@ -39,7 +39,7 @@ answers() { ip netns exec b ss -Hltn | grep -q :5000; }
 wait_for 20 answers || exit
 traffic crowd &
 crowd=$!
-defer "kill $crowd"
+defer "pkill -KILL -f guest/bursts.py"
 
 # on CPU: the exchange runs there, and the crowd on the other one.
 on() {
