@@ -50,24 +50,27 @@ static unsigned int shard_of(const struct sock *sk)
 	return mssfrac_conn_hash(sk) % MSSFRAC_SHARDS;
 }
 
+/* The memory cgroup of the socket; an accepted one gets it in accept(). */
+static struct mem_cgroup *memcg_of(const struct sock *sk)
+{
+#ifdef CONFIG_MEMCG
+	return sk->sk_memcg;
+#else
+	return NULL;
+#endif
+}
+
 /*
- * Zeroed memory for a state, charged to the memory cgroup of the socket if it
- * has one (an accepted socket gets it in accept()).  No reserves: without
- * memory the connection is not observed.
+ * Zeroed memory for a state, charged to the memory cgroup of the socket.  No
+ * reserves: without memory the connection is not observed.
  */
 static struct mssfrac_conn *conn_alloc(const struct sock *sk)
 {
-	struct mem_cgroup *outer = NULL;
-	struct mssfrac_conn *conn;
+	struct mem_cgroup *outer = set_active_memcg(memcg_of(sk));
+	struct mssfrac_conn *conn = kzalloc(sizeof(*conn), GFP_NOWAIT |
+					    __GFP_NOWARN | __GFP_ACCOUNT);
 
-#ifdef CONFIG_MEMCG
-	outer = set_active_memcg(sk->sk_memcg);
-#endif
-	conn = kzalloc(sizeof(*conn),
-		       GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
-#ifdef CONFIG_MEMCG
 	set_active_memcg(outer);
-#endif
 	return conn;
 }
 
