@@ -119,7 +119,7 @@ check "a killed run: the next one brings them back" killed
 in_use() {
 	ip addr add 192.0.2.1/24 dev eth-b
 	mssab block e.toml a -o raw >said 2>&1
-	is $? 1 && grep -q 'eth-b carries 192.0.2.1/24' said &&
+	is $? 1 && grep -q 'eth-b has address 192.0.2.1/24' said &&
 		is "$(state)" "$before"
 }
 check "an interface in use is left alone" in_use
