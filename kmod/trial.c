@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Decides when a smaller segment size is tried, kept and given up, for windows
- * of one MSS and more.  tx.c hands the size to the kernel.
+ * When a segment size of our own is tried, kept and given up (tx.c gives it to
+ * the kernel), for windows of one segment and more.
  *
- * Whether full-sized segments waste a window depends on more than its size: on
- * the segments per GSO skb, on delayed ACKs and on TSO deferral.  So the policy
- * measures instead of assuming:
+ * Whether whole segments waste a window depends on more than its size (how many
+ * segments one transmit chunk holds, delayed acknowledgements, deferral), so
+ * nothing is assumed:
  *
- *   WATCH   Stock segments.  Measure the bytes delivered per second over an
- *           epoch of round trips that the peer's window limited.  Go on if part
- *           of the window is unused and another size would use it.
- *   SETTLE  Switch to that size.  Wait until the data that was segmented for
- *           the old size is acknowledged: a large send buffer can hold a
- *           hundred small windows, and its skbs leave odd segments.
- *   TRIAL   Measure again.  If the size is not clearly better and one segment
- *           per round trip is missing, nudge once (try_nudge()) and measure
- *           again.  Otherwise return to WATCH, and wait 16 times longer before
- *           the next trial.  With tx_steady the size descends by MSS/N at a
- *           time, each size is measured, and the best is kept: "incrementally
- *           decrease the MSS if the window is locked in a steady state"
- *           (SC2003 paper).
- *   KEEP    Keep the size and follow the window.  Return to WATCH to measure
- *           stock again in these cases: the size delivers less than stock did;
- *           the congestion window becomes the limit; full-sized segments fill
- *           the window; the window is so large that stock may deliver as much;
- *           and periodically.
+ *   WATCH   stock segments; measure bytes delivered per second over an epoch
+ *           of round trips that all ended because of the peer's window.  If
+ *           part of the window went unused, and another size would use it:
+ *   SETTLE  switch, and let data pass that was cut for the old size: a send
+ *           buffer grown for a larger window may hold a hundred small ones, and
+ *           what its chunks leave over goes out in pieces.
+ *   TRIAL   measure again.  Not clearly better: once, if a segment a round
+ *           trip is missing, a nudge (try_nudge()) and measure again; then back
+ *           to WATCH, and wait 16 times as long before the next trial.
+ *           With tx_steady the size goes down to the wanted one by a step of
+ *           MSS/N at a time, each judged as long, and the best one is kept:
+ *           the SC2003 paper's "incrementally decrease the MSS if the window is
+ *           locked in a steady state".
+ *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
+ *           than stock did, when the congestion window becomes the limit, when
+ *           whole segments fill the window again, when in a window this large
+ *           stock might deliver as much, and from time to time: all to see what
+ *           stock delivers now.  If that is clearly less, back to TRIAL.
  *
  * Everything here runs under the socket lock.
  */

@@ -1,1 +1,0 @@
-guest-test.sh
