@@ -87,3 +87,10 @@ def test_not_as_the_script_says(compare):
     status, output = compare(FAILS, FAILS, FAILS, ONLY_STOCK)
     assert status == 1
     assert "tcp/a.pkt (ipv4): must pass; now fail a.pkt:9: timing" in output
+
+
+def test_other_kernels(compare):
+    """On other kernels than it is meant for, a script is only compared."""
+    status, output = compare(FAILS, FAILS, FAILS,
+                             ONLY_STOCK + "// Kernels: 6.1\n")
+    assert status == 0, output
