@@ -99,7 +99,7 @@ check-bare:			## run make check in a new minimal Debian 12 (root)
 	@scripts/bare-root -- make check
 
 check-readme:			## run the README's commands in a new Debian 12
-	@scripts/bare-root -- tests/readme run
+	@tests/readme run --bare
 
 check-debug:			## run the module's tests on a debug kernel
 	@scripts/setup build guest check debug
