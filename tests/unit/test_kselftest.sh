@@ -59,7 +59,9 @@ complete() {
 			return 1
 		fi
 	done
-	[ "$(list TEST_PROGS | wc -w)" -ge 7 ]
+	[ "$(list TEST_PROGS | wc -w)" -ge 7 ] &&
+		[ -z "$(find "$added" -xtype l -print -quit)" ] &&
+		"$added/mssab" --version
 }
 
 # Tools that the tests call by name are built from what was added.
