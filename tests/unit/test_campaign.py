@@ -411,6 +411,38 @@ def test_a_congestion_control_that_is_not_there_is_found_before():
         host.check_congestion_control("no-such")
 
 
+def test_a_stalled_program_is_stopped_by_what_blocks_took(monkeypatch):
+    """The limit follows the longest block that worked, or the file."""
+    limits = []
+
+    def program(argv, env, limit):
+        limits.append(limit)
+        time.sleep(0.02)
+        if len(limits) == 3:
+            raise errors.LoadFailed("true: no end")
+        return {"bytes_per_s": 1.0, "latency": 1.0}
+    monkeypatch.setattr(block.loads, "program", program)
+    the_plan = plan()
+    with block.Runner(the_plan) as runner:
+        seen = [runner.measure(the_plan.arms[0], 1, 0) for _ in range(4)]
+    assert limits[0] == 4000 and 120 <= limits[1] < 130
+    assert "failed" in seen[2] and limits[3] < 130
+    with block.Runner(plan(limit_s=7.0)) as runner:
+        runner.measure(the_plan.arms[0], 1, 0)
+    assert limits[-1] == 7
+
+
+def test_a_program_that_hangs_has_failed(tmp_path):
+    """For real: sleep a long time, limit 0.2 s."""
+    text = TEXT.replace('["true"]', '["sleep", "1000"]').replace(
+        "pairs = 12", "pairs = 12\nlimit_s = 0.2")
+    the_plan = experiment_file.parse(Path("e.toml"), text)
+    start = time.monotonic()
+    with block.Runner(the_plan) as runner:
+        raw = runner.measure(the_plan.arms[0], 1, 0)
+    assert "no end after 0.2 s" in raw["failed"] and time.monotonic() - start < 10
+
+
 def test_kill_9_leaves_no_load(tmp_path):
     """Of a load that starts another process, neither is left."""
     pids = tmp_path / "pids"
@@ -418,7 +450,7 @@ def test_kill_9_leaves_no_load(tmp_path):
             f"touch {tmp_path}/there; wait")
     code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
             "from mssab import loads\n"
-            "loads.program(('sh', '-c', sys.argv[2]), {})")
+            "loads.program(('sh', '-c', sys.argv[2]), {}, 60)")
     process = subprocess.Popen([sys.executable, "-c", code,
                                 str(TOP / "userspace/mssab"), load])
     end = time.monotonic() + 20

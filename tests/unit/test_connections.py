@@ -85,6 +85,48 @@ def test_a_gain_of_its_own():
     assert all(v.startswith("empty arm") for v in void)
 
 
+def failing(name, rate, all_of=False):
+    """A load in which this share of the connections of one arm fails."""
+    path = Path20(1.1)
+
+    def load(arm, seed, share):
+        raw = path(arm, seed, share)
+        rng = random.Random(f"{seed}/{share}")
+        for one in raw["connections"]:
+            if one["arm"] == name and arm.module and (
+                    all_of or rng.random() < rate):
+                del one["bytes_per_s"]
+                one["failed"] = "connection refused"
+        return raw
+    return load
+
+
+def test_failing_connections_are_their_arms_failures():
+    """Where they work they are faster; but one in ten does not work."""
+    result, _ = run(failing("treated", 0.1))
+    found = result["failures"]
+    assert found["unit"] == "connections" and found["harm"]
+    assert found["arms"]["treated"]["failed"] > 20
+    assert found["arms"]["stock"]["failed"] == 0
+    assert result["verdict"] == "regressed" and not result["keep"]
+    assert "of" in result["why"] and "connections" in result["why"]
+    # The split is still judged by all of them.
+    assert all(s["p"] > 0.0005 for s in result["sample_ratio"])
+    assert run(failing("stock", 0.1))[0]["keep"]
+
+
+def test_an_arm_without_a_working_connection():
+    result, _ = run(failing("treated", 1, all_of=True))
+    assert result["verdict"] == "regressed" and result["failures"]["harm"]
+
+
+def test_a_connection_that_failed_before_it_had_a_port_is_in_no_arm():
+    assert connections.arm_of({"port": 5201, "sender_port": 0}, 1, 50) == "unknown"
+    raw = Path20()(type("Arm", (), {"name": "a", "module": {}}), 1, 50)
+    raw["connections"][0] |= {"arm": "unknown", "failed": "no namespace"}
+    assert connections.void(raw).startswith("unknown arm")
+
+
 def test_no_gain_and_a_loss():
     assert run(Path20(1.0))[0]["verdict"] == "equivalent"
     assert run(Path20(0.9))[0]["verdict"] == "regressed"

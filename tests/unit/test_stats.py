@@ -325,14 +325,6 @@ def test_same_mean():
     assert stats.same_mean_p([1.0] * 3, [2.0] * 3) == 0
 
 
-def test_rounds_share_a_level():
-    levels = [stats.round_level(0.05, number) for number in range(1, 5000)]
-    assert levels[0] == 0.025 and levels == sorted(levels, reverse=True)
-    assert 0.0499 < sum(levels) <= 0.05
-    with pytest.raises(ValueError):
-        stats.round_level(0.05, 0)
-
-
 def test_the_simulation_decides_as_mssab_does():
     done = subprocess.run([TOP / "tests/bench/verdict/run", "--check"],
                           capture_output=True, text=True)

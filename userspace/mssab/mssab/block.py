@@ -37,6 +37,8 @@ class Runner:
         self._warm = warm or bool(plan.program)
         self._keys = plan.module_keys if module_keys is None else module_keys
         self._testbed = testbed.Testbed()
+        # Seconds of the longest block of a program that worked.
+        self._longest = 0.0
 
     def __enter__(self) -> Runner:
         if self.plan.arms[0].cell:
@@ -99,9 +101,6 @@ class Runner:
         try:
             return self._raw(arm, seed, share)
         except LoadFailed as error:
-            # With arms per connection it cannot be attributed to an arm.
-            if share:
-                raise
             return {"failed": str(error)}
 
     def _raw(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
@@ -112,8 +111,12 @@ class Runner:
     def _load(self, arm: Arm, seed: int) -> dict[str, Any]:
         if self.plan.program:
             # Not the arm's name: a load must not know which arm it is.
-            return loads.program(self.plan.program,
-                                 arm.env | {"MSSAB_SEED": str(seed)})
+            start = time.monotonic()
+            said = loads.program(self.plan.program,
+                                 arm.env | {"MSSAB_SEED": str(seed)},
+                                 self._limit())
+            self._longest = max(self._longest, time.monotonic() - start)
+            return said
         raw = self._testbed.trial(arm, self._keys, seed,
                                   self.plan.profile_sample
                                   if self.plan.profiled else 0)
@@ -127,6 +130,13 @@ class Runner:
             raw["utilisation"] = averages["utilisation"]
         return raw
 
+    def _limit(self) -> float:
+        """Seconds after which a program is stuck."""
+        if self.plan.limit_s or not self._longest:
+            return self.plan.limit_s or servers.LIMIT_S
+        return servers.LIMIT_START_S + servers.LIMIT_TIMES * round(
+            self._longest, 1)
+
     def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """Several transfers at once.  The module draws their arms, which are
         computed again here."""
@@ -136,7 +146,7 @@ class Runner:
         some = self._testbed.trials(drawn, keys, self.plan.connections)
         for one in some:
             one["arm"] = connections.arm_of(one, seed, share)
-        rates = [one["bytes_per_s"] for one in some]
+        rates = [one["bytes_per_s"] for one in some if "failed" not in one]
         return {"connections": some, "bytes_per_s": sum(rates)}
 
 

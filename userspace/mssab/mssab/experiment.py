@@ -70,6 +70,8 @@ class Plan:
     stolen_percent: float = _key(2.0, 0, 100, unit="%")
     attempts: int = _key(5, 1, 100)
     wash_out_s: float = _key(0.0, 0, 86400, unit="s")
+    # A program that takes longer has failed; 0: from the blocks before.
+    limit_s: float = _key(0.0, 0, 86400, unit="s")
     accept_noise: bool = _key(False)
     resolution_percent: float = _key(0.0, 0, 5, unit="%")
     run: str = HOST

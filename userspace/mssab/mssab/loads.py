@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO, Any
 
 from . import children, servers
 from .cell import KEYS, LOOPBACK, Cell
 from .ends import Ends
 from .errors import LoadFailed, MssabError
-from .servers import LIMIT_S, PORT
+from .netns import inside
+from .servers import PORT, limit_s
 
 #: Added to "no tcpload on PATH".
 NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
               "source tree, or install the Debian package mssab")
 
 
-def _output(argv: list[str]) -> str:
+def _output(argv: list[str], limit: float) -> str:
     try:
-        done = children.output(argv, LIMIT_S)
+        done = children.output(argv, limit)
     except subprocess.TimeoutExpired as error:
-        raise LoadFailed(f"{' '.join(argv)}: no end after {LIMIT_S} s; is "
+        raise LoadFailed(f"{' '.join(argv)}: no end after {limit:g} s; is "
                          "the transfer stuck?") from error
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
@@ -66,12 +69,26 @@ def _tcpload(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
         argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
     else:
         time.sleep(cell.seed * 0.000_317)
-    result: dict[str, Any] = json.loads(_output(argv))
+    result: dict[str, Any] = json.loads(_output(argv, limit_s(cell)))
     return result
 
 
+def _sender_ports(ends: Ends) -> dict[int, int]:
+    """Receiver's port of each connection of the sender, also of those that are
+    not established: the port they come from."""
+    found = {}
+    with inside(ends.sender):
+        for line in Path("/proc/thread-self/net/tcp").read_text(
+                "ascii").splitlines()[1:]:
+            local, remote = (int(word.rpartition(":")[2], 16)
+                             for word in line.split()[1:3])
+            found[remote] = local
+    return found
+
+
 def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
-    """So many transfers at once, to consecutive ports."""
+    """So many transfers at once, to consecutive ports.  One that fails reports
+    "failed", and "sender_port" if it had one: they decide its arm."""
     argvs = [_command(cell, ends, PORT + number) for number in range(count)]
     with ExitStack() as stack:
         # Output goes to files, because a full pipe would stop its writer.
@@ -80,25 +97,44 @@ def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
                 for _ in argvs]
         running = [children.load(argv, stdout=out, stderr=err)
                    for argv, (out, err) in zip(argvs, outs, strict=True)]
-        end = time.monotonic() + LIMIT_S
-        said = []
+        end = time.monotonic() + limit_s(cell)
+        # Once, in the middle: polling would be part of what is measured.
+        middle = time.monotonic() + (cell.warmup + cell.measure) / 2000
         try:
-            for number, (process, (out, err)) in enumerate(
-                    zip(running, outs, strict=True)):
-                status = process.wait(max(0, end - time.monotonic()))
-                out.seek(0)
-                err.seek(0)
-                if status:
-                    raise MssabError(f"{' '.join(argvs[number])}: "
-                                     f"{err.read().strip()}")
-                said.append(json.loads(out.read()) | {"port": PORT + number})
-        except subprocess.TimeoutExpired as error:
-            raise MssabError(f"tcpload: no end after {LIMIT_S} s; is the "
-                             "transfer stuck?") from error
+            _wait(running, middle)
+            ports = _sender_ports(ends)
+            _wait(running, end)
+            if any(process.poll() is None for process in running):
+                ports |= _sender_ports(ends)
         finally:
             for process in running:
                 children.end(process)
-    return said
+        found = [_one(PORT + number, process.returncode, out, err, ports)
+                 for number, (process, (out, err)) in enumerate(
+                     zip(running, outs, strict=True))]
+    return found
+
+
+def _wait(running: list[subprocess.Popen[Any]], end: float) -> None:
+    """Until all have ended, or until that time."""
+    for process in running:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0, end - time.monotonic()))
+
+
+def _one(port: int, status: int, out: IO[str], err: IO[str],
+         ports: dict[int, int]) -> dict[str, Any]:
+    """What one of several transfers reported, or why it failed."""
+    out.seek(0)
+    err.seek(0)
+    if status == -signal.SIGKILL:
+        why = "no end; is the transfer stuck?"
+    elif status:
+        why = err.read().strip() or f"status {status}"
+    else:
+        said: dict[str, Any] = json.loads(out.read())
+        return said | {"port": port}
+    return {"port": port, "failed": why, "sender_port": ports.get(port, 0)}
 
 
 def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
@@ -113,14 +149,16 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def program(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, Any]:
-    """Run a command that is a load of the user's and prints one JSON object."""
+def program(argv: tuple[str, ...], env: dict[str, str],
+            limit: float) -> dict[str, Any]:
+    """Run a command that is a load of the user's and prints one JSON object.
+    @limit: seconds after which it is stuck."""
     try:
-        done = children.output(list(argv), LIMIT_S, os.environ | env)
+        done = children.output(list(argv), limit, os.environ | env)
     except OSError as error:
         raise MssabError(f"{argv[0]}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise LoadFailed(f"{argv[0]}: no end after {LIMIT_S} s") from error
+        raise LoadFailed(f"{argv[0]}: no end after {limit:g} s") from error
     if done.returncode:
         why = (done.stderr or done.stdout).strip()
         raise LoadFailed(f"{' '.join(argv)}: status {done.returncode}: {why}")

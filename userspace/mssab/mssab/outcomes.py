@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import stats
-from .experiment import BLOCK, Plan
+from .experiment import BLOCK, CONNECTION, Plan
 
 Record = dict[str, Any]
 AA, AB = "aa", "ab"
@@ -101,7 +101,8 @@ def voids(plan: Plan, records: list[Record]) -> dict[str, Any]:
 def failures(plan: Plan, records: list[Record],
              before: int | None = None) -> dict[str, Any]:
     """Failed blocks of each arm, of all sessions and attempts, in the pairs
-    @before that number; those of the A/A run apart.
+    @before that number; those of the A/A run apart.  With arms per connection
+    connections instead of blocks.
 
     "more": the treatment failed in a larger share of its blocks; "harm": in so
     many more that chance does not explain it.  "at_most_percent": failure
@@ -114,11 +115,12 @@ def failures(plan: Plan, records: list[Record],
             in_aa += bool(failed(record))
         elif not record["void"] and (before is None
                                      or record["pair"] < before):
-            mine = arms[record["arm"]]
-            mine["of"] += 1
-            if failed(record):
-                mine["failed"] += 1
-                _count(mine["reasons"], failed(record))
+            for name, why in _trials(plan, record):
+                mine = arms[name]
+                mine["of"] += 1
+                if why:
+                    mine["failed"] += 1
+                    _count(mine["reasons"], why)
     for mine in arms.values():
         mine["at_most_percent"] = 100 * stats.most_failures(
             mine["failed"], mine["of"], plan.alpha)
@@ -128,8 +130,20 @@ def failures(plan: Plan, records: list[Record],
     more = treatment["failed"] * control["of"] \
         > control["failed"] * treatment["of"] \
         or (treatment["failed"] > 0 and not control["of"])
-    return {"arms": arms, "in_aa": in_aa, "p": p, "more": more,
+    return {"arms": arms, "in_aa": in_aa, "p": p, "unit": "connections"
+            if plan.assign == CONNECTION else "blocks", "more": more,
             "harm": more and p <= plan.alpha}
+
+
+def _trials(plan: Plan, record: Record) -> list[tuple[str, str]]:
+    """The arm of what could fail in a block, and why it did: the block, or each
+    of its connections."""
+    if plan.assign != CONNECTION:
+        return [(record["arm"], failed(record))]
+    names = {"stock": plan.arms[0].name, "treated": plan.arms[1].name}
+    return [(names[c["arm"]], f"load failed: {c['failed']}"
+             if "failed" in c else "")
+            for c in record["raw"].get("connections", ()) if c["arm"] in names]
 
 
 def failures_sentence(found: dict[str, Any]) -> str:
@@ -138,4 +152,5 @@ def failures_sentence(found: dict[str, Any]) -> str:
     if not control["failed"] + treatment["failed"]:
         return ""
     return (f"{other} failed in {treatment['failed']} of {treatment['of']} "
-            f"blocks, {one} in {control['failed']} of {control['of']}")
+            f"{found.get('unit', 'blocks')}, {one} in {control['failed']} of "
+            f"{control['of']}")

@@ -37,7 +37,7 @@ def failed(plan: Plan, raw: dict[str, Any]) -> str:
     if "failed" in raw:
         return f"load failed: {raw['failed']}"
     if plan.assign == CONNECTION:
-        return ""
+        return connections.failed(raw)
     if raw.get("bytes_per_s", 1) <= 0:
         return "stalled: nothing was delivered"
     for metric in plan.metrics:

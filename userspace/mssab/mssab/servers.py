@@ -28,8 +28,11 @@ from .errors import LoadFailed, MssabError, NotSupported
 from .netns import inside
 
 PORT = 5201
-#: Seconds that a transfer may take, on the clock of its kernel.
+#: Seconds that a transfer may take whose duration is not known before.
 LIMIT_S = 4000
+#: A transfer may take so many times its own duration, and so many seconds more:
+#: an emulated machine that is busy with others is slow.
+LIMIT_TIMES, LIMIT_START_S = 10, 120
 #: Seconds until a server must listen.
 LISTEN_S = 60
 #: Seconds between polls of a running transfer.
@@ -74,6 +77,14 @@ def free_ports(namespace: str, count: int, first: int) -> list[int]:
             if len(found) == count:
                 return found
     raise MssabError(f"no {count} free ports from {first} on in {namespace}")
+
+
+def limit_s(cell: Cell) -> float:
+    """Seconds, on the clock of its kernel, after which a transfer of the cell is
+    stuck."""
+    if cell.load == "netpipe":
+        return LIMIT_S  # it decides itself how long it measures
+    return LIMIT_START_S + LIMIT_TIMES * (cell.warmup + cell.measure) / 1000
 
 
 class Process:
@@ -179,7 +190,7 @@ def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
         process = Process(ends.sender, client_argv, folder, "client",
                           cell.sender_cpu)
         try:
-            process.wait(LIMIT_S, meanwhile)
+            process.wait(limit_s(cell), meanwhile)
         finally:
             process.kill()
         return process

@@ -219,17 +219,6 @@ def holm_levels(p: Sequence[float], level: float) -> list[float]:
     return levels
 
 
-def round_level(level: float, number: int) -> float:
-    """The level of round @number (1, 2, ...) of an open-ended series, each of
-    which may make a claim.  All rounds together make a false one with
-    probability @level at most, however many there are: a half, a sixth, a
-    twelfth ... of it.  Settings tried within a round share the round's level
-    by holm_levels()."""
-    if number < 1:
-        raise ValueError(f"round {number}: the first is 1")
-    return level / (number * (number + 1))
-
-
 def more_failures_p(failed: int, of: int, control_failed: int,
                     control_of: int) -> float:
     """p-value of so many failures or more among the @of blocks of one arm, if
