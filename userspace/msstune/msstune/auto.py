@@ -113,7 +113,7 @@ def loop(request: Request, search: Search, session: Verifier,
         if not changes:
             return "no setting is left to try" if turn.proposals else \
                 "nothing is proposed"
-        turn.outcomes = session.each(changes)
+        turn.outcomes = session.each(changes, len(rounds))
         if not any(o.number for o in turn.outcomes):
             return "no change is an improvement"
     return f"{search.rounds} rounds"

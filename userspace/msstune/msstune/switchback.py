@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from . import output_file, sockdiag, throughput
+from .error_budget import ALPHA
 from .errors import NotSupported, TuneError
 from .transaction import Change, TransactionManager
 
@@ -56,6 +57,7 @@ class Protocol:
     load: str = ""              # a shell command; empty: the traffic of the host
     margins: dict[str, float] = field(default_factory=lambda: dict(MARGINS))
     page: bool = True           # make mssab's page
+    alpha: float = ALPHA        # probability of a false finding
 
     @property
     def guardrails(self) -> list[str]:
@@ -88,7 +90,8 @@ def design(protocol: Protocol, title: str, aa: bool) -> str:
         f"title = {text(title)}", "[design]",
         f"primary = {text(protocol.primary)}",
         f"guardrails = {text(protocol.guardrails)}",
-        f"effect_percent = {protocol.effect}", f"pairs = {protocol.pairs}",
+        f"effect_percent = {protocol.effect}", f"alpha = {protocol.alpha:.6f}",
+        f"pairs = {protocol.pairs}",
         f"aa_pairs = {AA_PAIRS if aa else 0}", f"stolen_percent = {STOLEN}",
         "[program]", f"argv = {text(['sh', '-c', CLIENT])}",
         "[metrics]", *metrics, "[arms]",

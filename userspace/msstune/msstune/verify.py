@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import output_file, settings, units
+from .error_budget import LEAST, Budget, pairs_for
 from .errors import TuneError, UsageError
 from .switchback import CHANGED, NOW, SLACK, Protocol, Switchback
 from .transaction import Change, TransactionManager
@@ -132,6 +133,9 @@ class Verifier:
     steps: list[dict[str, Any]] = field(default_factory=list)
     step: int = 0
 
+    def __post_init__(self) -> None:
+        self.pairs = self.protocol.pairs    # asked for
+
     def begin(self, changes: Sequence[Change] = ()) -> None:
         """Make the directory, or read the session that it holds; fail before anything
         is measured."""
@@ -247,16 +251,31 @@ class Verifier:
             return canary
         return self.one(changes)
 
-    def each(self, changes: Sequence[Change]) -> list[Outcome]:
+    def each(self, changes: Sequence[Change], number: int = 0) -> list[Outcome]:
         """Try one after the other, on top of those kept.  If none is kept, try all
-        together: some settings only work together."""
-        outcomes = []
+        together: some settings only work together.  @number: of auto's round, whose
+        experiments share its error budget; 0: each has one of its own."""
+        outcomes: list[Outcome] = []
+        together = len(changes) > 1
+        budget = Budget.of_round(number, len(changes) + together) if number else None
+
+        def trial(some: Sequence[Change]) -> bool:
+            """Whether to go on."""
+            if budget and budget.level < LEAST:
+                self.tell("    no error budget is left: not tried")
+                return False
+            if budget:
+                self.protocol = replace(self.protocol, alpha=budget.level, pairs=max(
+                    self.pairs, pairs_for(budget.level)))
+            outcomes.append(self.staged(some))
+            if budget:
+                budget.spend(bool(outcomes[-1].number))
+            return not outcomes[-1].aa_stopped
         for change in changes:
-            outcomes.append(self.staged([change]))
-            if outcomes[-1].aa_stopped:
+            if not trial([change]):
                 return outcomes
-        if len(changes) > 1 and not any(o.number for o in outcomes):
-            outcomes.append(self.staged(changes))
+        if together and not any(o.number for o in outcomes):
+            trial(changes)
         return outcomes
 
 
