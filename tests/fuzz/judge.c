@@ -105,7 +105,10 @@ const char *judge__svg(const char *text, size_t n)
 	static const char head[] =
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 	const char *at = text + strlen(head), *end = text + n, *close, *why;
-	struct { const char *name; size_t length; } open[16];
+	struct {
+		const char *name;
+		size_t length;
+	} open[16];
 	size_t depth = 0, length;
 
 	if (n < strlen(head) || memcmp(text, head, strlen(head)))

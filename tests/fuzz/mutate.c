@@ -79,7 +79,7 @@ static void shrink(const struct seed *seed, json_t *profile)
 	/* Not the first ones: sent and received packets are wanted. */
 	for (i = 0; json_array_size(paths) > KEEP_PATHS; i += 2)
 		json_array_remove(paths, i % json_array_size(paths));
-	for (i = json_array_size(stages); i--; )
+	for (i = json_array_size(stages); i--;)
 		if (!is_used(seed, profile, json_object_get(
 			     json_array_get(stages, i), "id")))
 			json_array_remove(stages, i);

@@ -287,9 +287,9 @@ static long double paced(u32 win, u32 every)
 		} else {
 			sent_at[(first + flying) % 64] = now;
 			sent += MSS;
-			next = now + MSS / (long double)
-			       mssfrac_pacing_rate(win, (flying + 2) * MSS,
-						   8e6L * trip, 120);
+			next = now + MSS / (long double)mssfrac_pacing_rate(
+						win, (flying + 2) * MSS,
+						8e6L * trip, 120);
 			flying++;
 		}
 	}

@@ -125,7 +125,7 @@ static void begin(void)
 	tracked_count = 0;
 	enabled = true;
 	for (i = 0; i < 2; i++)
-		*skbs[i] = (struct sk_buff) {
+		*skbs[i] = (struct sk_buff){
 			.dev = &dev, .data = headers, .head = headers,
 			.len = sizeof(headers),
 			.protocol = bpf_htons(ETH_P_IP),

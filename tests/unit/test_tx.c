@@ -24,9 +24,21 @@ static struct tcp_sock tcp;
 static struct sock *sk = (struct sock *)&tcp;
 static u64 now;
 
-static void *the_namespace(void) { return &mn; }
-static struct mssfrac_conn *the_connection(void) { return &conn; }
-static u64 tcp_clock_us(void) { return now; }
+static void *the_namespace(void)
+{
+	return &mn;
+}
+
+static struct mssfrac_conn *the_connection(void)
+{
+	return &conn;
+}
+
+static u64 tcp_clock_us(void)
+{
+	return now;
+}
+
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 {
 	(void)sk;

@@ -47,10 +47,10 @@ static const struct option_spec options[] = {
 	  "byte; 0: measure by time", NUMBER(transfer.writes, 0, INT_MAX) },
 	{ "zerocopy", NULL, "send with MSG_ZEROCOPY; zerocopy_sent counts the writes sent so, "
 	  "zerocopy_copied those copied after all", .flag = &transfer.zerocopy },
-	{ }
+	{}
 };
 
 const struct command bulk_command = {
 	"bulk", "One stream, measured at the receiver, which ends it.", options,
-	transfer_run, &(const struct transfer_load) { .send = send_data },
+	transfer_run, &(const struct transfer_load){ .send = send_data },
 };

@@ -69,5 +69,5 @@ static void send_bursts(void)
 const struct command bursts_command = {
 	"bursts", "A fixed number of writes; after each burst it waits for the reader.",
 	counted_options, counted_run,
-	&(const struct counted_load) { SOCK_STREAM, send_bursts, sink },
+	&(const struct counted_load){ SOCK_STREAM, send_bursts, sink },
 };

@@ -36,5 +36,5 @@ static void ask_each(void)
 const struct command churn_command = {
 	"churn", "A fixed number of connections: a message, an answer, the end.",
 	counted_options, counted_run,
-	&(const struct counted_load) { SOCK_STREAM, ask_each, answer_each },
+	&(const struct counted_load){ SOCK_STREAM, ask_each, answer_each },
 };

@@ -46,7 +46,7 @@ const struct option_spec counted_options[] = {
 	{ "pause", "US", "datagrams: between bursts", NUMBER(counted.pause_us, 0, 1000000) },
 	{ "answers", NULL, "rounds: each write is answered by as many bytes",
 	  .flag = &counted.answers },
-	{ }
+	{}
 };
 
 char counted_buffer[COUNTED_SIZE_MAX];

@@ -29,5 +29,5 @@ static void send_bursts(void)
 const struct command datagrams_command = {
 	"datagrams", "UDP datagrams in bursts of 1, 2, 4 and so on up to --count.",
 	counted_options, counted_run,
-	&(const struct counted_load) { SOCK_DGRAM, send_bursts, take },
+	&(const struct counted_load){ SOCK_DGRAM, send_bursts, take },
 };

@@ -75,7 +75,7 @@ void options_parse(const struct command *command, int argc, char **argv)
 	int i;
 
 	for (i = 0; command->options[i].name; i++)
-		table[i] = (struct argp_option) {
+		table[i] = (struct argp_option){
 			.name = command->options[i].name, .key = FIRST_KEY + i,
 			.arg = command->options[i].value,
 			.doc = help_of(&command->options[i]), .group = 1,

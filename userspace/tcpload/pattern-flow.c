@@ -125,7 +125,7 @@ static void choose_buffer(struct flow *f, int fd)
 
 static void plan_way(struct flow *f, struct way *w, bool empty)
 {
-	*w = (struct way) { .start = below(f, PERIOD) };
+	*w = (struct way){ .start = below(f, PERIOD) };
 	if (!empty)
 		w->length = 1 + below(f, 1ULL << (4 + below(f, 16)));
 }

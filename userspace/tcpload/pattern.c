@@ -206,14 +206,14 @@ static bool turn(uint64_t t)
 	int i, end;
 
 	for (i = 0; i < pattern.addresses; i++)
-		polls[i] = (struct pollfd) { listener[i], POLLIN, 0 };
+		polls[i] = (struct pollfd){ listener[i], POLLIN, 0 };
 	for (i = 0; i < pattern.flows; i++) {
 		struct flow *f = &flows[i];
 
 		if (f->fd[CLIENT] < 0 && !finish)
 			open_flow(f);
 		for (end = 0; end < 2; end++)
-			p[2 * i + end] = (struct pollfd) {
+			p[2 * i + end] = (struct pollfd){
 				f->fd[end], events_of(f, end, t), 0 };
 	}
 	if (poll(polls, pattern.addresses + 2 * pattern.flows, 10) < 0 &&
@@ -332,7 +332,7 @@ static const struct option_spec options[] = {
 	  "reset after both ends had sent theirs", .flag = &pattern.faults },
 	{ "inject", "FAULT", "corrupt, lose or stall: a fault in every connection of more than "
 	  "50000 bytes, which must be found", .take = take_fault },
-	{ }
+	{}
 };
 
 const struct command pattern_command = {

@@ -32,5 +32,5 @@ static void ask(void)
 const struct command pingpong_command = {
 	"ping-pong", "A fixed number of messages, each answered by as many bytes.",
 	counted_options, counted_run,
-	&(const struct counted_load) { SOCK_STREAM, ask, echo },
+	&(const struct counted_load){ SOCK_STREAM, ask, echo },
 };

@@ -48,10 +48,10 @@ static void answer(int fd, ssize_t n)
 static const struct option_spec options[] = {
 	TRANSFER_OPTIONS,
 	{ "size", "N", "bytes per request and per answer", NUMBER(size, 1, SIZE_MOST) },
-	{ }
+	{}
 };
 
 const struct command request_command = {
 	"request", "Requests and answers of one size, one at a time, with latencies.",
-	options, transfer_run, &(const struct transfer_load) { ask, answer },
+	options, transfer_run, &(const struct transfer_load){ ask, answer },
 };

@@ -38,7 +38,9 @@ struct hlist_head {};
 struct rcu_head {};
 struct minmax {};
 struct in6_addr;
-typedef struct { u64 v; } u64_stats_t;
+typedef struct {
+	u64 v;
+} u64_stats_t;
 
 #define hash_ptr(pointer, bits)		((void)(pointer), 0)
 #define rcu_read_lock_sched()		((void)0)
@@ -78,7 +80,9 @@ struct inet_connection_sock {
 	struct sock sk;
 	u8 icsk_ca_state;
 	const void *icsk_ulp_ops;
-	struct { bool enabled; } icsk_mtup;
+	struct {
+		bool enabled;
+	} icsk_mtup;
 };
 
 struct tcp_sock {
