@@ -32,17 +32,17 @@ Output as printed::
 .. _other: other.rst
 """
 BAD = {
-    "a link to a missing page": (2, ("_other: other.rst", "_other: none.rst")),
-    "a missing picture": (2, ("picture.svg", "none.svg")),
-    "a missing file in emphasis": (2, ("*scripts/run*", "*scripts/none*")),
-    "a missing page in emphasis": (2, ("*other.rst*", "*none.rst*")),
-    "a pattern that fits no file": (2, ("tests/*.c", "tests/*.h")),
-    "an unknown target": (1, ("`other`_", "`another`_")),
-    "a malformed table": (1, ("results            that",
+    "a link to a missing page": (3, ("_other: other.rst", "_other: none.rst")),
+    "a missing picture": (3, ("picture.svg", "none.svg")),
+    "a missing file in emphasis": (3, ("*scripts/run*", "*scripts/none*")),
+    "a missing page in emphasis": (3, ("*other.rst*", "*none.rst*")),
+    "a pattern that fits no file": (3, ("tests/*.c", "tests/*.h")),
+    "an unknown target": (2, ("`other`_", "`another`_")),
+    "a malformed table": (2, ("results            that",
                               "results ........... that")),
-    "a wide line of prose": (3, ("See `other`_,", "See `other`_, " + "word " * 9)),
-    "a wide line of a table": (3, ("cut into lines", "cut into lines" * 3)),
-    "a wide line of output": (3, ("a line of", "a line of" * 4)),
+    "a wide line of prose": (4, ("See `other`_,", "See `other`_, " + "word " * 9)),
+    "a wide line of a table": (4, ("cut into lines", "cut into lines" * 3)),
+    "a wide line of output": (4, ("a line of", "a line of" * 4)),
 }
 
 
@@ -56,14 +56,15 @@ def small_tree(tmp_path):
     return tmp_path
 
 
-def objections(tree, text):
+def objections(tree, text, where="page/page.rst"):
     """The numbers of the checks that fail."""
-    page = tree / "page/page.rst"
+    page = tree / where
+    page.parent.mkdir(exist_ok=True)
     page.write_text(text)
     lint = subprocess.run([LINT, page], env={**os.environ, "TREE": str(tree)},
                           capture_output=True, text=True, check=False)
     lines = lint.stdout.splitlines()
-    assert lines[:2] == ["KTAP version 1", "1..3"], lint.stderr
+    assert lines[:2] == ["KTAP version 1", "1..4"], lint.stderr
     found = [int(line.split()[2]) for line in lines
              if line.startswith("not ok")]
     assert lint.returncode == bool(found)
@@ -79,3 +80,12 @@ def test_objects_to(tree, name):
     check, (old, new) = BAD[name]
     assert old in GOOD
     assert objections(tree, GOOD.replace(old, new)) == [check]
+
+
+def test_a_page_of_results_follows_the_template(tree):
+    text = "\n".join(f"{title}\n{'=' * len(title)}\n\nText.\n" for title in (
+        "Question", "Method", "Result", "Threats to validity",
+        "How to reproduce"))
+    assert objections(tree, text, "results/page.rst") == []
+    assert objections(tree, text.replace("Method", "Manner"),
+                      "results/page.rst") == [1]
