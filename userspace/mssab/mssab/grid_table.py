@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The table that mssab run prints for a grid: one row per cell.
 
-Pure.  Its columns are headed stock (control) and treated (treatment), as the
-keys of results files are.
+Pure.
 """
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from typing import Any
 from .errors import MssabError
 
 NAME = 36  # columns of a cell's name
-HEADER = (f"{'cell':<{NAME}} {'stock':>9} {'used':>5} {'treated':>9} {'used':>5}"
-          f" {'ratio':>7}  policy")
+HEADER = (f"{'cell':<{NAME}} {'control':>9} {'used':>5} {'treatment':>9}"
+          f" {'used':>5} {'ratio':>7}  policy")
 UNITS = f"{'':<{NAME}} {'bit/s':>9} {'':>5} {'bit/s':>9}"
 
 
