@@ -25,7 +25,7 @@ sender() {
 }
 check "sender keeps a size" sender
 receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
-check "receiver raises offers" receiver
+check "receiver advertises more than stock" receiver
 
 # Cells of a window grid, with more than one seed, or window, each.
 # Written before a transfer, to use up the window, are small pieces; those still queued

@@ -33,18 +33,18 @@ agree() {
 			"${both[@]}" || return
 	done
 }
-check "they agree" agree
+check "both recordings agree" agree
 # 4000 messages and answers, and what opens and ends a connection
 whole() {
 	is "$(of ping-pong-1 "p['load']['packets']")" 8008 &&
 		is "$(of ping-pong-1 "p['load']['bytes']")" 8000 &&
 		is "$(of ping-pong-1 "p['account']['unaccounted']")" 0
 }
-check "each packet is there" whole
+check "every packet is recorded" whole
 # 32,768,000 bytes in segments of 1448, and a 97th of all that is sent again
 dropped() {
 	record 1 1 loss && is "$(of loss-1 "p['load']['bytes']")" 32768000 &&
 		is "$(of loss-1 "230 < sum(x['segments'] for x in p['paths']
 			if 'retransmit' in x['flags']) < 250")" True
 }
-check "each 97th packet is lost, and sent again" dropped
+check "every 97th packet is lost, and retransmitted" dropped

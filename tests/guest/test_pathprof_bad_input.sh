@@ -45,11 +45,11 @@ check "--sample and --budget" refuses 2 'not both' "$PP" top --sample 2 \
 	--budget 3
 check "--fine in sampling bursts" refuses 2 'needs --sample' "$PP" top --fine
 check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
-check "--dev that is not there" refuses 1 'no interface' "$PP" top --dev none
+check "--dev with an unknown interface" refuses 1 'no interface' "$PP" top --dev none
 check "--arm both" refuses 2 'stock .* or treated' "$PP" top --arm both
 check "--arm of UDP" refuses 2 'not both' "$PP" top --arm stock --udp
-check "--cgroup that is not there" refuses 1 'no cgroup' "$PP" top --cgroup none
-check "--cgroup that is none" refuses 2 'no cgroup v2' "$PP" top --cgroup /tmp
+check "--cgroup with an unknown path" refuses 1 'no cgroup' "$PP" top --cgroup none
+check "--cgroup with a path that is no cgroup" refuses 2 'no cgroup v2' "$PP" top --cgroup /tmp
 check "--cgroup of UDP in sampling bursts" refuses 2 'needs --sample' "$PP" top \
 	--udp --cgroup /tmp
 check "record without a file" refuses 2 'add -o FILE' "$PP" record
@@ -62,7 +62,7 @@ case_unwritable() {
 		-- touch ran || return
 	is "$(ls ran 2>/dev/null)" ""
 }
-check "unwritable output, before recording" case_unwritable
+check "unwritable output is found before recording" case_unwritable
 
 # Steps: a device as output, as root.
 # Expected: refused before the command runs, and the device is still one.
@@ -92,7 +92,7 @@ case_no_btf() {
 	umount /sys/kernel/btf
 	is "$(cat out.json)" precious && return $rc
 }
-check "no type information" case_no_btf
+check "a kernel without type information" case_no_btf
 
 # Steps: a command that does not exist.
 # Expected: 127, and a valid profile all the same.
@@ -101,7 +101,7 @@ case_not_found() {
 	is "$?" 127 && grep -q 'cannot run /no/such/command' stderr &&
 		"$PP" report nf.json
 }
-check "command not found" case_not_found
+check "a command that does not exist" case_not_found
 
 # Steps: a command that fails.
 # Expected: status 1, the command's status said, a valid profile.
@@ -124,5 +124,5 @@ case_disk_full() {
 }
 check "a full disk keeps the old profile" case_disk_full
 
-check "stdout full" refuses 1 'cannot write the output' \
+check "a full stdout" refuses 1 'cannot write the output' \
 	bash -c "'$PP' list >/dev/full"

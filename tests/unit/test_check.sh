@@ -120,13 +120,13 @@ change base.json ''
 check "a profile against itself is good" gives 0 '0 outside .*: good' \
 	base.json base.json
 check "a slower stage is named" slower_named
-check "a faster one is better" faster
-check "a change within the tolerance is none" small
-check "of the unprofiled run within a quarter of it" whole_run
+check "a faster stage is better" faster
+check "a change within the tolerance is not reported" small
+check "the unprofiled run has a quarter of the tolerance" whole_run
 check "more packets for the same bytes are worse" same_bytes
 check "more packets on the slow path are worse" share
 check "baselines that differ widen the bound" spread
-check "one of five does not" outlier
+check "one outlier in five baselines does not widen it" outlier
 check "JSON" json
 check "another command: cannot tell" command
 check "another filter: cannot tell" filtered
@@ -136,7 +136,7 @@ check "many packets lost: cannot tell" lossy
 check "few packets: cannot tell" gives 125 '100 packets' "$KEPT" "$KEPT"
 check "no such metric: cannot tell" gives 125 'no metric' --metric rx.nothing \
 	base.json base.json
-check "a file that is none: cannot tell" gives 125 'cannot read|No such' \
+check "a file that is no profile: cannot tell" gives 125 'cannot read|No such' \
 	base.json none.json
 check "one file: usage" gives 2 'Name one baseline' base.json
 [ $bad -eq 0 ]

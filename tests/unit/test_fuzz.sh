@@ -39,6 +39,6 @@ again() {
 
 echo "KTAP version 1"
 echo "1..2"
-check "each file is shown or refused, as it should be" mutants
+check "every file is shown or refused correctly" mutants
 check "a seed makes the same files again" again
 [ $bad -eq 0 ]

@@ -217,10 +217,10 @@ echo "KTAP version 1"
 echo "1..31"
 check "events add up to the profile" adds_up
 check "every packet's times add up" every_packet
-check "the slowest, and those of a path" chosen
-check "packets that became one name each other" related
+check "the slowest packets, and those of a path" chosen
+check "merged packets name each other" related
 check "a journey as text" told
-check "lost events are told" gaps
+check "lost events are shown" gaps
 check "no such file" refuses none.events 'No such file'
 check "a directory" refuses "$TMP" 'directory'
 : >empty.events
@@ -239,10 +239,10 @@ check "a number twice" damaged '3s/"packet":2/"packet":1/' \
 check "an unknown stage" damaged '3s/"stage":[0-9]+/"stage":63/' \
 	'"stage" names no stage of this file \(line 3\)'
 check "a negative time" damaged '3s/"ns":0/"ns":-1/' '"ns" is out of range'
-check "an event before the one before" damaged \
+check "an event older than the one before it" damaged \
 	'3s/"ns":0,/"ns":999999999999,/' '"ns" goes back'
 check "an unknown flag" damaged '3s/"flags":\["/&x/' '"flags" holds'
-check "an address that is none" damaged \
+check "an invalid address" damaged \
 	'3s/"source":"/&\\u001b/' '"source" is no address'
 check "a missing end" damaged '3s/"end":/"eng":/' '"end" is not'
 check "no such packet" eval '! "$PP" journey "$KEPT" 9999 2>err &&
@@ -250,10 +250,10 @@ check "no such packet" eval '! "$PP" journey "$KEPT" 9999 2>err &&
 check "no such path" eval '! "$PP" journey "$KEPT" --path nowhere 2>err &&
 	grep -q "no packet of path nowhere" err'
 check "no file" usage 'which events file' journey
-check "a packet that is no number" usage 'is a number' journey "$KEPT" x
-check "a packet and a choice" usage 'packet 1, or' journey "$KEPT" 1 --slowest
-check "a buffer for nothing" usage "is for --events" record -o x --event-buffer 8
-check "events into the profile" usage 'same file' record --events x -o x
-check "cut short anywhere" truncated
-check "a byte changed anywhere" flipped
+check "a packet number that is no number" usage 'is a number' journey "$KEPT" x
+check "a packet number together with a choice" usage 'packet 1, or' journey "$KEPT" 1 --slowest
+check "a buffer size without --events" usage "is for --events" record -o x --event-buffer 8
+check "events written to the profile's file" usage 'same file' record --events x -o x
+check "a file cut short anywhere" truncated
+check "a file with a byte changed anywhere" flipped
 [ $bad -eq 0 ]

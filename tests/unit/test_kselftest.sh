@@ -92,9 +92,9 @@ each_skips() {
 
 echo "KTAP version 1"
 echo "1..7"
-check "what is no kernel tree, or a foreign folder, is refused" refuses
+check "a folder without a kernel tree, or with foreign files, is refused" refuses
 check "the folder is added, and renewed" adds
-check "all that the Makefile names is there" complete
+check "everything that the Makefile names exists" complete
 check "the programs build" builds
 if [ "$(id -u)" -eq 0 ]; then
 	check "outside a guest every test skips" each_skips "changes the kernel" \

@@ -135,7 +135,7 @@ cannot() {
 	arm=b block True >said 2>&1
 	is $? 1 && grep -q "$2" said && is "$(features)" "$before"
 }
-check "what the driver lacks is told" cannot "coalesce = { rx-usecs = 1 }" \
+check "a feature that the driver lacks is reported" cannot "coalesce = { rx-usecs = 1 }" \
 	'ethtool -c eth-a'
 zerocopy() {
 	sed -i "s/^b = .*/b = { zerocopy = true, sender_cpu = 1, receiver_cpu = 0 }/" e.toml

@@ -42,7 +42,7 @@ case_cpu() {
 		p && echo 0 >$cpu && p && echo 1 >$cpu && p" || return
 	exactly cpu 90
 }
-check "a CPU goes and comes back" case_cpu
+check "a CPU goes offline and online again" case_cpu
 
 # Steps: the same with sampling bursts, which the CPU leaves and enters.
 # Expected: the recording ends well, with packets.
@@ -58,7 +58,7 @@ case_cpu_windows() {
 		kill %1" || return
 	is "$(fields windows.json 'a["unaccounted"], a["sampled"] > 0')" "0 True"
 }
-check "a CPU leaves and enters sampling bursts" case_cpu_windows
+check "a CPU goes offline and online during sampling bursts" case_cpu_windows
 
 # Steps: two namespaces with data unread between them are deleted meanwhile.
 # Expected: a whole account, and 20 later packets are 20.
@@ -84,7 +84,7 @@ open(\"sent\", \"w\"); time.sleep(100)" & writer=$!
 		ping_pong 4043 20 127.0.0.1' || return
 	is "$(fields namespace.json 'n("rx", "data", "delivered")')" 20
 }
-check "namespaces go with data unread" case_namespace
+check "namespaces are deleted with data unread" case_namespace
 
 # Steps: the device that is asked for goes, and one of its name comes.
 # Expected: what went over the first is counted; nothing else is.
@@ -113,7 +113,7 @@ except OSError as error: print(error)"'
 	# A SYN and its RST, of the first device only.
 	is "$(fields device.json 'n("rx"), n("tx")')" "1 1"
 }
-check "the device asked for goes" case_device
+check "the device of the filter is deleted" case_device
 
 # Steps: two at once, each with its own port.
 # Expected: each has its own packets, all of them.
@@ -124,7 +124,7 @@ case_two() {
 			ping_pong 4045 25 127.0.0.1 4046 35 127.0.0.1"' || return
 	exactly one 25 && exactly other 35
 }
-check "two at once" case_two
+check "two recordings at once" case_two
 
 # Steps: mssfrac comes, treats everything and goes.
 # Expected: exact counts.
@@ -135,7 +135,7 @@ case_module() {
 		return
 	exactly module 60
 }
-check "mssfrac comes and goes" case_module
+check "mssfrac is loaded and unloaded" case_module
 
 # Steps: the function tracer and perf's kprobe on the functions that pathprof hooks.
 # Expected: exact counts, and the tracer had its calls.
@@ -169,6 +169,6 @@ for r in readers:
 	is "$(fields full.json 'a["sampled"] >= 12000, a["evicted"] + a["no_slot"] > 0,
 		n("rx", "evicted") == a["evicted"]')" "True True True"
 }
-check "more packets wait than can be followed" case_full
+check "more packets wait than pathprof can follow" case_full
 
-check "no BPF program stays behind" wait_for 20 no_programs
+check "no BPF program remains" wait_for 20 no_programs

@@ -66,7 +66,7 @@ for i in range(7):
 		grep -c '"again":true' fine.events >again || return
 	[ "$(cat again)" -ge 7 ]
 }
-check "and with fine stages, GRO and short reads" case_sums_fine
+check "events add up with fine stages, GRO and short reads" case_sums_fine
 
 # Steps: filters that know only after a packet's first events whether it is asked
 # for, while others come and go.
@@ -104,7 +104,7 @@ case_device() {
 		only device 4031
 }
 ip -n a link set lo up
-check "and with a filter by device" case_device
+check "events add up with a filter by device" case_device
 
 case_cgroup() {
 	mkdir cgroup && mount -t cgroup2 none cgroup || return
@@ -117,7 +117,7 @@ case_cgroup() {
 		(echo 0 >'$TMP/cgroup/app/cgroup.procs'; iperf3 -c 10.9.0.2 -n 100K)
 		both" && only cgroup 5201
 }
-check "and by cgroup" case_cgroup
+check "events add up with a filter by cgroup" case_cgroup
 
 # Steps: ask for one packet of each kind.
 # Expected: its stages in order, its flow, and how it ended; the slowest of all
@@ -138,7 +138,7 @@ case_journey() {
 	"$PP" journey fine.events "$number" >into &&
 		grep -q 'merged into it: packets' into
 }
-check "a journey is told from its beginning to its end" case_journey
+check "a journey is shown from its beginning to its end" case_journey
 
 # Steps: the buffer holds one page of events.
 # Expected: what found no room is counted, printed, and known by packet; the
@@ -161,7 +161,7 @@ assert 0 < known <= head["lost"], (known, head["lost"])
 END
 	"$PP" journey lost.events >list && grep -q 'events lost$' list
 }
-check "lost events are counted and told" case_lost
+check "lost events are counted and shown" case_lost
 
 # Steps: without --events, as root.
 # Expected: no ring is there, and the verifier has removed what would fill it.
@@ -183,7 +183,7 @@ case_free() {
 	grep -q bpf_ktime_get insns && is "$rings" 0 &&
 		is "$(grep -c bpf_ringbuf insns)" 0
 }
-check "without --events nothing of them is there" case_free
+check "without --events a profile has no trace of them" case_free
 
 # Steps: sampling bursts while a transfer runs.
 # Expected: there are packets, and their events add up, too.
