@@ -43,14 +43,14 @@ static void send_data(int fd, struct shared *shared, char *buf)
 static const struct option_spec options[] = {
 	TRANSFER_OPTIONS,
 	{ "write", "N", "bytes per write", NUMBER(transfer.write_size, 1, BUF_SIZE) },
-	{ "writes", "N", "end after N writes; all of it is measured, from accept to the last "
-	  "byte; 0: measure by time", NUMBER(transfer.writes, 0, INT_MAX) },
-	{ "zerocopy", NULL, "send with MSG_ZEROCOPY; zerocopy_sent counts the writes sent so, "
-	  "zerocopy_copied those copied after all", .flag = &transfer.zerocopy },
+	{ "writes", "N", "end after N writes, and measure from accept to the last byte; "
+	  "0: measure by time", NUMBER(transfer.writes, 0, INT_MAX) },
+	{ "zerocopy", NULL, "send with MSG_ZEROCOPY; zerocopy_sent counts these writes, "
+	  "zerocopy_copied those that the kernel copied", .flag = &transfer.zerocopy },
 	{}
 };
 
 const struct command bulk_command = {
-	"bulk", "One stream, measured at the receiver, which ends it.", options,
+	"bulk", "One stream, which the receiver measures and ends.", options,
 	transfer_run, &(const struct transfer_load){ .send = send_data },
 };

@@ -30,20 +30,20 @@ struct counted counted = {
 
 const struct option_spec counted_options[] = {
 	{ "to", "NS", "network namespace of the peer (current)", .word = &counted.to },
-	{ "address", "ADDR", "of the peer, IPv4 (127.0.0.1)", .word = &counted.address },
-	{ "device", "NAME", "whose packets are counted (lo)", .word = &counted.device },
-	{ "count", "N", "writes, messages, connections or datagrams",
+	{ "address", "ADDR", "address of the peer, IPv4 (127.0.0.1)", .word = &counted.address },
+	{ "device", "NAME", "interface whose packets are counted (lo)", .word = &counted.device },
+	{ "count", "N", "number of writes, messages, connections or datagrams",
 	  NUMBER(counted.count, 1, 1 << 30) },
-	{ "size", "N", "bytes of each", NUMBER(counted.size, 1, COUNTED_SIZE_MAX) },
-	{ "seed", "N", "changes what must not matter: the port (5000 + 7 N) and the microsecond "
+	{ "size", "N", "bytes in each", NUMBER(counted.size, 1, COUNTED_SIZE_MAX) },
+	{ "seed", "N", "nuisance seed: sets the port (5000 + 7 N) and the microsecond "
 	  "of the start (" COUNTED_SEED ", or 0)", NUMBER(counted.seed, 0, COUNTED_SEED_MAX) },
 	{ "rcvbuf", "N", "SO_RCVBUF of the peer", NUMBER(counted.rcvbuf, 1, 1 << 30) },
 	{ "zerocopy", NULL, "send with MSG_ZEROCOPY", .flag = &counted.zerocopy },
-	{ "flows", "N", "bursts: connections, written in turn",
+	{ "flows", "N", "bursts: number of connections, written in turn",
 	  NUMBER(counted.flows, 1, FLOWS_MAX) },
 	{ "burst", "N", "bursts: writes per burst; 0: one burst",
 	  NUMBER(counted.burst, 0, 1 << 30) },
-	{ "pause", "US", "datagrams: between bursts", NUMBER(counted.pause_us, 0, 1000000) },
+	{ "pause", "US", "datagrams: pause between bursts", NUMBER(counted.pause_us, 0, 1000000) },
 	{ "answers", NULL, "rounds: each write is answered by as many bytes",
 	  .flag = &counted.answers },
 	{}

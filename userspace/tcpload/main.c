@@ -30,7 +30,8 @@ static void usage(FILE *out)
 	      "Traffic between two network namespaces; results are JSON on "
 	      "stdout.\n", out);
 	for (i = 0; i < COUNT; i++)
-		fprintf(out, "  %-11s %s\n", commands[i]->name,
+		fprintf(out, "  %-11s %.*s\n", commands[i]->name,
+			(int)strcspn(commands[i]->about, ".") + 1,
 			commands[i]->about);
 	fputs("Exit status: 0 done; 1 failed; 2 usage.\n", out);
 }

@@ -319,23 +319,23 @@ static int run(const void *load)
 static const struct option_spec options[] = {
 	{ "from", "NS", "network namespace of the clients (current)", .word = &pattern.from },
 	{ "to", "NS", "network namespace of the servers (current)", .word = &pattern.to },
-	{ "address", "ADDR", "of the servers, IPv4 or IPv6 (127.0.0.1); given twice, connections "
-	  "are spread over both", .take = take_address },
+	{ "address", "ADDR", "address of the servers, IPv4 or IPv6 (127.0.0.1); if given twice, "
+	  "connections are spread over both", .take = take_address },
 	{ "port", "N", "TCP port of the servers", NUMBER(pattern.port, 1, 65535) },
-	{ "flows", "N", "connections at any time", NUMBER(pattern.flows, 1, MAX_FLOWS) },
-	{ "seed", "N", "of all sizes and choices", NUMBER(pattern.seed, 0, UINT_MAX) },
-	{ "seconds", "N", "end after that time", NUMBER(pattern.seconds, 1, 1000000) },
-	{ "grace", "N", "seconds after the end until connections still under way are given up; "
-	  "what arrived was checked", NUMBER(pattern.grace, 1, 1000000) },
-	{ "faults", NULL, "the kernel's allocations fail: try again on ENOMEM and ENOBUFS and "
-	  "where a connection is not accepted, accept a missing FIN, and count connections "
-	  "reset after both ends had sent theirs", .flag = &pattern.faults },
-	{ "inject", "FAULT", "corrupt, lose or stall: a fault in every connection of more than "
-	  "50000 bytes, which must be found", .take = take_fault },
+	{ "flows", "N", "number of simultaneous connections", NUMBER(pattern.flows, 1, MAX_FLOWS) },
+	{ "seed", "N", "seed of all sizes and choices", NUMBER(pattern.seed, 0, UINT_MAX) },
+	{ "seconds", "N", "end after N seconds", NUMBER(pattern.seconds, 1, 1000000) },
+	{ "grace", "N", "at the end, wait N seconds for open connections; their data is "
+	  "checked up to then", NUMBER(pattern.grace, 1, 1000000) },
+	{ "faults", NULL, "the kernel's allocations fail: retry on ENOMEM and ENOBUFS and "
+	  "where a connection is not accepted, allow a missing FIN, and count "
+	  "connections reset after both ends sent a FIN", .flag = &pattern.faults },
+	{ "inject", "FAULT", "corrupt, lose or stall: inject this fault into every connection of "
+	  "more than 50000 bytes; pattern must detect it", .take = take_fault },
 	{}
 };
 
 const struct command pattern_command = {
-	"pattern", "Many connections whose every byte is checked, until SIGTERM.  Exit "
-	"status 1: a byte was wrong, or a connection was stuck.", options, run, NULL,
+	"pattern", "Many connections, every byte checked, until SIGTERM.  The exit status "
+	"is 1 if a byte was wrong or a connection was stuck.", options, run, NULL,
 };

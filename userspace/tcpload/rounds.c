@@ -90,6 +90,6 @@ static int run(const void *load)
 }
 
 const struct command rounds_command = {
-	"rounds", "A fixed number of writes over an open connection, read by another "
-	"process, or with --to by this one.", counted_options, run, NULL,
+	"rounds", "A fixed number of writes over one connection.  Another process reads "
+	"them, or with --to this one.", counted_options, run, NULL,
 };

@@ -37,7 +37,7 @@ struct option_spec {
 	NUMBER(variable, least, most), .unit = ns
 
 struct command {
-	const char *name, *about;
+	const char *name, *about;	/* about: sentences; --help lists the first */
 	const struct option_spec *options;	/* the last has no name */
 	int (*run)(const void *load);
 	const void *load;	/* for run() */

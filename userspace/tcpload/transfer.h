@@ -63,18 +63,18 @@ extern struct transfer transfer;
 #define TRANSFER_OPTIONS \
 	{ "from", "NS", "network namespace of the sender (current)", .word = &transfer.from }, \
 	{ "to", "NS", "network namespace of the receiver (current)", .word = &transfer.to }, \
-	{ "address", "ADDR", "of the receiver, IPv4 or IPv6 (127.0.0.1)", .word = &transfer.address }, \
+	{ "address", "ADDR", "address of the receiver, IPv4 or IPv6 (127.0.0.1)", .word = &transfer.address }, \
 	{ "port", "N", "TCP port", NUMBER(transfer.port, 1, 65535) }, \
-	{ "warmup-ms", "N", "not counted", TIME(transfer.warmup_ns, 0, 3600000, NSEC_PER_MSEC) }, \
-	{ "measure-ms", "N", "counted", TIME(transfer.measure_ns, 1, 3600000, NSEC_PER_MSEC) }, \
+	{ "warmup-ms", "N", "ms before measuring", TIME(transfer.warmup_ns, 0, 3600000, NSEC_PER_MSEC) }, \
+	{ "measure-ms", "N", "ms to measure", TIME(transfer.measure_ns, 1, 3600000, NSEC_PER_MSEC) }, \
 	{ "rcvbuf", "N", "SO_RCVBUF set after accept", NUMBER(transfer.rcvbuf, 1, INT_MAX) }, \
-	{ "window", "N", "bytes the receiver advertises (SO_RCVBUFFORCE and " \
-	  "TCP_WINDOW_CLAMP, set after accept)", NUMBER(transfer.window, 4, INT_MAX) }, \
+	{ "window", "N", "window in bytes that the receiver advertises (SO_RCVBUFFORCE " \
+	  "and TCP_WINDOW_CLAMP, set after accept)", NUMBER(transfer.window, 4, INT_MAX) }, \
 	{ "open", "N", "bytes to send before the window is set, rounded down to a " \
 	  "multiple of 16384", NUMBER(transfer.open, 0, 1 << 30) }, \
 	{ "align-ms", "N", "connect when the clock is a multiple of N ms", \
 	  TIME(transfer.align_ns, 0, 10000, NSEC_PER_MSEC) }, \
-	{ "phase-us", "N", "and so much later", \
+	{ "phase-us", "N", "connect N us after the time of --align-ms", \
 	  TIME(transfer.phase_ns, 0, 10000000, NSEC_PER_USEC) }, \
 	{ "cc", "NAME", "congestion control of the sender", .word = &transfer.cc }, \
 	{ "nodelay", NULL, "TCP_NODELAY at the sender", .flag = &transfer.nodelay }, \
