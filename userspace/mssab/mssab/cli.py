@@ -70,12 +70,12 @@ def setting(name: str) -> Callable[[str], int]:
 def _add_output(cmd: argparse.ArgumentParser) -> None:
     """Options of both commands that measure."""
     cmd.add_argument("--resume", action="store_true",
-                     help="continue with the results that are there")
+                     help="continue an interrupted run")
     cmd.add_argument("-o", "--output", type=Path, metavar="DIR",
-                     help="results of an experiment with [design]; default "
-                     "mssab-results/NAME")
+                     help="folder for the results of an experiment (a file "
+                     "with [design]); default mssab-results/NAME")
     cmd.add_argument("--no-report", action="store_true",
-                     help="do not make report.html; mssab report does")
+                     help="do not write report.html; mssab report does later")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,44 +86,64 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("-V", "--version", action="version",
                      version=f"mssab {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    cmd = commands.add_parser("run", help="run an experiment or a grid")
-    cmd.add_argument("file", type=Path, metavar="FILE.toml")
+    cmd = commands.add_parser(
+        "run", help="run an experiment or a grid",
+        description="Run an experiment (a file with [design]): compare its two "
+        "arms and report a verdict.  Or run a grid: measure each cell once per "
+        "arm and print a table.")
+    cmd.add_argument("file", type=Path, metavar="FILE.toml",
+                     help="see mssab-experiment(5) and mssab-grid(5)")
     cmd.add_argument("--only", default="", metavar="REGEX",
-                     help="grid: only cells whose name matches")
+                     help="grid: run only cells whose name matches")
     cmd.add_argument("--json", type=Path, metavar="FILE",
-                     help="grid: raw and derived numbers; - for stdout")
+                     help="grid: write raw and derived numbers to FILE; - is "
+                     "stdout")
     _add_output(cmd)
     cmd.set_defaults(run=_run, only_aa=False)
     cmd = commands.add_parser(
-        "aa", help="compare the first arm with itself")
-    cmd.add_argument("file", type=Path, metavar="EXPERIMENT.toml")
+        "aa", help="compare the first arm with itself",
+        description="Run only the A/A part of an experiment: it shows whether "
+        "the testbed finds a difference where there is none.")
+    cmd.add_argument("file", type=Path, metavar="EXPERIMENT.toml",
+                     help="see mssab-experiment(5)")
     _add_output(cmd)
     cmd.set_defaults(run=_run_aa, only_aa=True)
     cmd = commands.add_parser(
-        "block", help="measure one block of an experiment, here",
+        "block", help="measure one block of an experiment on this machine",
         description="Set up one arm of an experiment on this machine and "
         "measure one block of it.  Guests that mssab run boots do this.")
-    cmd.add_argument("file", type=Path, metavar="EXPERIMENT.toml")
-    cmd.add_argument("arm", metavar="ARM", help="its name in the file")
+    cmd.add_argument("file", type=Path, metavar="EXPERIMENT.toml",
+                     help="see mssab-experiment(5)")
+    cmd.add_argument("arm", metavar="ARM", help="name of the arm in the file")
     cmd.add_argument("--seed", type=int, default=0, metavar="N",
                      help="nuisance seed, default 0")
     cmd.add_argument("-o", "--output", type=Path, metavar="FILE",
-                     help="the measurements, as JSON; without it the arm is "
-                     "only set up")
+                     help="write the measurements to FILE as JSON; without it "
+                     "the arm is only set up")
     cmd.set_defaults(run=command("cmd_block"))
-    cmd = commands.add_parser("report", help="show results, make the page")
-    cmd.add_argument("directory", type=Path, metavar="DIR")
+    cmd = commands.add_parser(
+        "report", help="show the results of an experiment",
+        description="Print the results of an experiment and write its page, "
+        "DIR/report.html.")
+    cmd.add_argument("directory", type=Path, metavar="DIR",
+                     help="the experiment's folder of results")
     cmd.add_argument("--json", action="store_true",
-                     help="result.json on stdout, no page")
+                     help="print result.json and write no page")
     cmd.set_defaults(run=command("cmd_report"))
-    cmd = commands.add_parser("compare", help="compare two results")
-    cmd.add_argument("one", type=Path, metavar="A")
-    cmd.add_argument("other", type=Path, metavar="B")
+    cmd = commands.add_parser(
+        "compare", help="compare two results",
+        description="Report whether two experiments found the same effect.")
+    cmd.add_argument("one", type=Path, metavar="A",
+                     help="folder of the results of one experiment")
+    cmd.add_argument("other", type=Path, metavar="B",
+                     help="folder of the results of the other")
     cmd.set_defaults(run=command("cmd_compare"))
-    cmd = commands.add_parser("list", help="list results")
+    cmd = commands.add_parser(
+        "list", help="list results",
+        description="List the experiments with results below a folder.")
     cmd.add_argument("directory", type=Path, metavar="DIR", nargs="?",
                      default=Path("mssab-results"),
-                     help="folder to look below; default mssab-results")
+                     help="the folder; default mssab-results")
     cmd.set_defaults(run=command("cmd_list"))
     cmd = commands.add_parser(
         "arm", help="print the arm of a connection",
