@@ -28,6 +28,7 @@
 #define ICSK_ACK_TIMER	2
 #define ICSK_TIME_LOSS_PROBE 5
 #define NETDEV_TX_BUSY	0x10
+#define NET_XMIT_CN	2	/* sent, but others will be dropped soon */
 
 /* net/ipv4/tcp_input.c, the same value since 2.6. */
 #define FLAG_SLOWPATH	0x100

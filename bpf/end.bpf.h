@@ -8,6 +8,7 @@
 #define PATHPROF_END_BPF_H
 
 #include "compat.bpf.h"
+#include "config.bpf.h"
 #include "path.bpf.h"
 #include "tracked.bpf.h"
 
@@ -44,29 +45,95 @@ static int cut_one(__u32 i, void *unused)
 }
 
 /*
- * How a packet ended if another packet has its address now.  One that waited
- * for its reader was freed unread, or spliced.  An ACK that TCP has looked at
- * is used up, although TCP's function was interrupted and has not returned
- * yet.  The end of any other packet was not seen.
+ * How a packet ended that is followed at `key`, now that a packet of this
+ * address enters the stack.  The kernel reports each free, except those by TCP,
+ * which never passes a packet on.  So one that TCP has not had is the same
+ * packet, which a bridge or a tunnel brings in again.  `again`: this is
+ * certain, as it has an input device already.
+ *
+ * Of the others, one that waited for its reader was freed unread, or spliced.
+ * An ACK that TCP has looked at is used up, although TCP's function may have
+ * been interrupted and has not returned yet.  Where the hooks do not report
+ * when TCP takes a packet, one that only opens or closes a connection is taken
+ * for used up.  The end of any other packet was not seen.
  */
-static __always_inline __u32 rx_left(const struct tracked_pkt *t)
+static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 {
+	bool had = t->sk || t->path.flags & PF_EST;
+
+	if (again)
+		return END_REENTERED;
 	if (stage_waits(t->last))
 		return END_UNREAD;
-	return t->last == ST_RX_EST && t->path.flags & PF_PURE_ACK ?
-	       END_CONSUMED : END_STALE;
+	if (t->last == ST_RX_GRO)
+		return END_MERGED;
+	if (!had && (config.exits || t->path.flags & PF_UDP))
+		return END_REENTERED;
+	return t->path.flags & PF_PURE_ACK ? END_CONSUMED : END_STALE;
 }
 
-static __always_inline void rx_leftover(__u64 key)
+/* End the path of the packet that had this one's address before. */
+__noinline int rx_leftover(__u64 key, __u32 again)
 {
 	struct tracked_pkt *t;
-	__u32 at;
+	__u32 at, end;
 
 	t = tracked_find(key, &at);
 	if (!t)
-		return;
-	path_sum(t, rx_left(t));
+		return 0;
+	end = rx_left(t, again);
+	/* When any other packet ended was not seen. */
+	if (end == END_REENTERED)
+		tracked_mark(t, ST_RX_AGAIN, bpf_ktime_get_ns());
+	path_sum(t, end);
 	tracked_release(at);
+	return 0;
+}
+
+/*
+ * A hook that frees a packet says that it was dropped, or not; for some that is
+ * not what happened.  A connection's last packets end as drops without a
+ * reason, as does a SYN that is answered once more.  A SYN that a listener
+ * refuses ends as if it were used.
+ */
+static __always_inline __u32 rx_ended(const struct tracked_pkt *t, __u32 end,
+				      __u32 reason)
+{
+	__u32 flags = t->path.flags;
+
+	if (end == END_DROPPED && reason_is_general(reason) &&
+	    !(flags & PF_DATA) &&
+	    (t->last == ST_RX_TIMEWAIT ||
+	     (t->last == ST_RX_REQUEST ? !!(flags & PF_SYN) :
+	      t->sk && !(flags & PF_UDP))))
+		return END_CONSUMED;
+	if (end != END_CONSUMED)
+		return end;
+	if (config.synacks && t->last == ST_RX_LISTEN)
+		return END_DROPPED;
+	/* The copy of a UDP packet that is in one piece is not seen. */
+	if (flags & PF_DATA)
+		return flags & (PF_COPIED | PF_UDP) ? END_DELIVERED :
+						      END_UNREAD;
+	return end;
+}
+
+/*
+ * Dropped while the driver's call has not returned: by that call, on its CPU?
+ * Once a receiver has the packet, `entered`, it has an input device.
+ */
+static __always_inline bool by_driver(const struct tracked_pkt *t, __u32 end,
+				      bool entered)
+{
+	return end == END_DROPPED && !entered &&
+	       t->cpu == bpf_get_smp_processor_id();
+}
+
+/* The stage that goes with an end which the kernel reports. */
+static __always_inline __u32 rx_end_stage(__u32 end)
+{
+	return end == END_DROPPED ? ST_DROP :
+	       end == END_COALESCED ? ST_RX_COALESCED : ST_RX_FREE;
 }
 
 /*
@@ -74,9 +141,10 @@ static __always_inline void rx_leftover(__u64 key)
  * the packet is the sender's.  If there is a receiver's entry as well, TCP has
  * freed that packet on another CPU, in a function that has not returned yet.
  * From then on it is the receiver's (or the driver's), and the return of the
- * driver's call ends the sender's path.
+ * driver's call ends the sender's path.  location: of the call that drops it.
  */
-__noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
+__noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
+			  __u32 entered)
 {
 	struct tracked_pkt *t;
 	int sent = 0;
@@ -88,18 +156,24 @@ __noinline int packet_end(__u64 key, __u32 rx_stage, __u32 end, __u32 reason)
 	if (at == NOT_TRACKED)
 		goto received;
 	t = tracked_at(at);
-	if (t->last == ST_TX_START) {
+	if (t->last == ST_TX_START && !by_driver(t, end, entered)) {
 		tracked_unlock(at, key | KEY_TX);
 		sent = 1;
 		goto received;
 	}
-	t->path.reason = reason;
-	/* A GSO skb that is not dropped gave way to its segments. */
-	if (rx_stage != ST_DROP && t->segments > 1)
+	if (end == END_DROPPED) {
+		t->path.reason = reason;
+		t->path.location = location;
+	} else if (t->segments > 1) {
+		/* A GSO skb gave way to its segments. */
+		end = END_SPLIT;
 		t->path.facts |= FACT_SPLIT;
-	tracked_mark(t, rx_stage == ST_DROP ? ST_DROP : ST_TX_FREE,
-		    bpf_ktime_get_ns());
-	path_sum(t, rx_stage == ST_DROP ? END_DROPPED : END_FREED);
+	} else {
+		end = END_FREED;
+	}
+	tracked_mark(t, end == END_DROPPED ? ST_DROP : ST_TX_FREE,
+		     bpf_ktime_get_ns());
+	path_sum(t, end);
 	tracked_release(at);
 	return 1;
 
@@ -108,15 +182,15 @@ received:
 	if (at == NOT_TRACKED)
 		return sent;
 	t = tracked_at(at);
-	t->path.reason = reason;
-	/* The copy of a UDP packet that is in one piece is not seen. */
-	if (end == END_CONSUMED && t->path.flags & PF_DATA)
-		end = t->path.flags & (PF_COPIED | PF_UDP) ?
-		      END_DELIVERED : END_UNREAD;
 	/* Refused before its acknowledgement was looked at? */
 	if (end == END_DROPPED && !reason_is_general(reason))
 		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-	tracked_mark(t, rx_stage, bpf_ktime_get_ns());
+	end = rx_ended(t, end, reason);
+	if (end == END_DROPPED) {
+		t->path.reason = reason;
+		t->path.location = location;
+	}
+	tracked_mark(t, rx_end_stage(end), bpf_ktime_get_ns());
 	path_sum(t, end);
 	tracked_release(at);
 	return 1;
@@ -130,7 +204,7 @@ received:
 static __always_inline void udp_read(struct sk_buff *skb)
 {
 	if (skb->users.refs.counter == 1)
-		packet_end(address(skb), ST_RX_FREE, END_CONSUMED, 0);
+		packet_end(address(skb), END_CONSUMED, 0, 0, 1);
 }
 
 #endif

@@ -39,7 +39,7 @@ static __always_inline void event_fill(struct event *e, struct tracked_pkt *t,
 	e->end = t->path.end;
 	e->dir = t->path.dir;
 	e->family = t->path.family;
-	e->pad[0] = e->pad[1] = e->pad[2] = 0;
+	e->pad = 0;
 }
 
 /*

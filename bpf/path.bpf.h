@@ -136,7 +136,8 @@ static __always_inline __u32 path_find(const struct tracked_pkt *t)
 	__u64 state;
 
 	hash = t->hash ^ t->path.facts * 0x9e3779b1 ^
-	       (t->path.flags ^ t->path.end << 20 ^ t->path.reason << 24) *
+	       (t->path.flags ^ t->path.end << 20 ^ t->path.reason << 24 ^
+		(__u32)t->path.location << 8) *
 	       0x85ebca6b;
 	hash ^= hash >> 15;
 	for (i = 0; i < PATH_PROBES; i++) {

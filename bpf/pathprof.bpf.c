@@ -50,6 +50,15 @@ FENTRY(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
 SEC("fexit/tcp_rcv_state_process")
 int BPF_PROG(tcp_rcv_state_process_exit, struct sock *sk)
 { rx_done(sk); return 0; }
+FENTRY(tcp_timewait_state_process, struct inet_timewait_sock *tw,
+       struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_TIMEWAIT, 0, 0); }
+FENTRY(tcp_check_req, struct sock *sk, struct sk_buff *skb)
+{ return follow(RX(skb), ST_RX_REQUEST, 0, 0); }
+FENTRY(tcp_make_synack, struct sock *sk, struct dst_entry *dst,
+       struct request_sock *req, struct tcp_fastopen_cookie *cookie,
+       int type, struct sk_buff *syn)
+{ return follow(RX(syn), ST_RX_SYNACK, 0, 0); }
 /* The first where the kernel has it: it costs less than the second. */
 TRACE(sk_data_ready, const struct sock *sk)
 { rx_sock_stage(sk, ST_RX_READY); return 0; }
@@ -64,15 +73,16 @@ TRACE(tcp_rcv_space_adjust, struct sock *sk)
 
 /* Ends of either direction. */
 FENTRY(kfree_skb_partial, struct sk_buff *skb)
-{ packet_end(RX(skb), ST_RX_COALESCED, END_COALESCED, 0); return 0; }
+{ packet_end(RX(skb), END_COALESCED, 0, 0, 1); return 0; }
 FENTRY(skb_consume_udp, struct sock *sk, struct sk_buff *skb)
 { udp_read(skb); return 0; }
 TRACE(consume_skb, struct sk_buff *skb)
-{ packet_end(RX(skb), ST_RX_FREE, END_CONSUMED, 0); return 0; }
+{ packet_end(RX(skb), END_CONSUMED, 0, 0, 1); return 0; }
 TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
-	if (!packet_end(RX(skb), ST_DROP, END_DROPPED, reason))
-		tx_dropped(skb, reason);
+	if (!packet_end(RX(skb), END_DROPPED, reason, address(location),
+			skb->skb_iif))
+		tx_dropped(skb, reason, address(location));
 	return 0;
 }
 
@@ -90,7 +100,7 @@ TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
       int packets, struct sk_buff *skb)
 { return follow(TX(skb), ST_TX_DEQUEUE, 0, 0); }
 TRACE(net_dev_start_xmit, struct sk_buff *skb)
-{ return follow(TX(skb), ST_TX_START, 0, 0); }
+{ tx_start(skb); return 0; }
 TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
 { tx_sent(skb, rc); return 0; }
 

@@ -21,17 +21,18 @@ enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
 enum { ARM_ANY = 0, ARM_STOCK = 1, ARM_TREATED = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 
-#define PATH_KEY_WORDS	6
+#define PATH_KEY_WORDS	7
 struct path_key {
 	__u8 stages[PATH_STAGES];
 	__u32 flags;
 	__u32 facts;
-	__u16 reason;		/* enum skb_drop_reason, of dropped packets */
+	__u32 reason;		/* of dropped packets: subsystem, 16 bits, each */
 	__u8 n;
 	__u8 dir;
 	__u8 end;
 	__u8 family;		/* 4 or 6 */
-	__u8 pad[2];
+	/* Of dropped packets: the address; in profiles an entry of a list. */
+	__u64 location;
 };
 
 struct path_value {
@@ -67,7 +68,10 @@ struct tracked_pkt {
 	__u32 hash;		/* of the stages so far */
 	__u32 end_seq;		/* sequence behind the payload */
 	__u32 tcp_word;		/* flags and window, as in the header */
-	__u32 tsval;
+	union {
+		__u32 tsval;
+		__u32 cpu;	/* of the driver's call; of sent packets */
+	};
 	__u8 has_ts : 1;	/* the timestamp option, and no other */
 	__u8 undecided : 1;	/* a filter has not decided yet */
 	__u8 last;		/* stage */
@@ -109,7 +113,7 @@ struct gro_dev {
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 624, "path_value layout");
-_Static_assert(sizeof(struct tracked_pkt) == 352, "tracked_pkt layout");
+_Static_assert(sizeof(struct tracked_pkt) == 360, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
@@ -128,14 +132,14 @@ struct event {
 	__u32 flags;
 	__u32 facts;
 	__u32 bytes;
+	__u32 reason;
 	__u16 segments;
-	__u16 reason;
 	__u8 what;
 	__u8 stage;		/* entered, or gone back to */
 	__u8 end;
 	__u8 dir;
 	__u8 family;
-	__u8 pad[3];
+	__u8 pad;
 };
 
 struct event_flow {
@@ -184,7 +188,9 @@ struct pathprof_config {
 	__u8 arm;		/* of mssfrac, ARM_*; 0: any */
 	__u8 arm_percent;	/* its settings ab_percent, */
 	__u8 stage_times;	/* keep them */
-	__u8 pad;
+	__u8 backlog;		/* tcp_add_backlog() is hooked */
+	__u8 synacks;		/* tcp_make_synack() is hooked */
+	__u8 pad[3];
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

@@ -14,9 +14,13 @@
 #include "sock.bpf.h"
 #include "tracked.bpf.h"
 
-/* Of the fourth header word as loaded: all but reserved bits and PSH. */
-#define HP_BITS		0xfffff7f0U
-#define HP_FLAGS	0x0000f7f0U
+/*
+ * Of the fourth header word as loaded: all but reserved bits and PSH.  One of
+ * the four reserved bits is a flag where the kernel has Accurate ECN.
+ */
+#define HP_BITS		(bpf_core_field_exists(struct tcphdr, ae) ? \
+			 0xfffff7f1U : 0xfffff7f0U)
+#define HP_FLAGS	0x0000f7f1U
 #define HP_WINDOW	0xffff0000U
 #define HP_URG		0x00002000U
 #define HP_SYN_FIN_RST	0x00000700U
@@ -147,8 +151,8 @@ static __always_inline void rx_from_backlog(struct sk_buff *skb,
 	t->end_seq = end;
 	bpf_probe_read_kernel(&t->tcp_word, sizeof(t->tcp_word),
 			      skb->data + 12);
-	/* Where its entry was not seen, it waited since the last stage. */
-	if (t->last != ST_RX_BACKLOG)
+	/* Where its entry is not hooked, it waited since the last stage. */
+	if (!config.backlog)
 		tracked_mark(t, ST_RX_BACKLOG, t->last_ns);
 }
 
@@ -247,7 +251,8 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	if (tp && state != TCP_SYN_SENT && state != TCP_CLOSE &&
 	    state != TCP_LISTEN)
 		t->path.flags |= ack_class(tp, skb, false);
-	tracked_mark(t, ST_RX_STATE, bpf_ktime_get_ns());
+	tracked_mark(t, state == TCP_LISTEN && t->path.flags & PF_SYN ?
+		     ST_RX_LISTEN : ST_RX_STATE, bpf_ktime_get_ns());
 	tracked_unlock(at, key);
 }
 
@@ -259,9 +264,10 @@ static __always_inline void rx_done(struct sock *sk)
 	__u32 facts = 0;
 	__u64 key;
 
-	if (!w->rx_key)
+	/* Once: another socket may take the entry meanwhile. */
+	key = READ_ONCE(w->rx_key);
+	if (!key)
 		return;
-	key = w->rx_key;
 	w->rx_key = 0;
 	w->hold = 0;
 	if (!tracked_any())

@@ -128,7 +128,7 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 
 	if (c)
 		c->gro_key = address(skb);
-	rx_leftover(address(skb));
+	rx_leftover(address(skb), skb->skb_iif);
 	/* Headers in page fragments: the stack's entry sees them linear. */
 	if (skb->len - skb->data_len < 40)
 		return;
@@ -166,20 +166,20 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	__u64 key = address(skb);
 	struct headers h = {};
 	struct tracked_pkt *t;
-	__u32 at, end;
+	__u32 at, before;
 
 	t = tracked_find(key, &at);
 	if (!t)
 		return false;
 	if (t->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
-		end = rx_left(t);
-		path_sum(t, end == END_STALE ? END_REENTERED : end);
-		tracked_release(at);
+		tracked_unlock(at, key);
+		rx_leftover(key, skb->skb_iif);
 		return false;
 	}
+	before = t->segments;
 	rx_segments(t, skb);
-	if (t->segments > 1) {
+	if (t->segments > before) {
 		t->path.flags |= PF_GRO_MERGED;
 		if (parse_rx(skb, &h)) {
 			t->bytes = h.payload;
@@ -231,13 +231,18 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 static __always_inline void rx_close(void)
 {
 	struct cpu_work *c;
+	__u64 key;
 
 	if (config.exits && !config.udp)
 		return;
 	c = cpu_work();
-	if (!c || !c->rx_key)
+	if (!c)
 		return;
-	rx_finish(c->rx_key, c->rx_sk, 0);
+	/* Once: a softirq may clear it, and 0 is the key of no packet. */
+	key = READ_ONCE(c->rx_key);
+	if (!key)
+		return;
+	rx_finish(key, c->rx_sk, 0);
 	c->rx_key = 0;
 }
 
@@ -345,9 +350,10 @@ static __always_inline void rx_read(struct sock *sk)
 	if (!tracked_any())
 		return;
 	w = sock_known(address(sk));
-	if (!w->copy_key)
+	/* Once: another socket may take the entry meanwhile. */
+	key = READ_ONCE(w->copy_key);
+	if (!key)
 		return;
-	key = w->copy_key;
 	w->copy_key = 0;
 	at = tracked_lock(key);
 	if (at == NOT_TRACKED)

@@ -76,6 +76,18 @@ STAGE(26, RX_USED, "used", RX, 175, END, OTHER, \
 STAGE(21, RX_FREE, "free", RX, 180, END, OTHER, \
       "consume_skb skb_consume_udp", \
       "packet freed after use") \
+STAGE(28, RX_TIMEWAIT, "timewait", RX, 90, WORK, TCPIP, \
+      "tcp_timewait_state_process", \
+      "a connection that has closed (TIME_WAIT)") \
+STAGE(29, RX_LISTEN, "listen", RX, 90, WORK, TCPIP, "tcp_rcv_state_process", \
+      "a SYN at a listening socket") \
+STAGE(30, RX_SYNACK, "synack", RX, 130, WORK, TCPIP, "tcp_make_synack", \
+      "a SYN is answered") \
+STAGE(31, RX_REQUEST, "request", RX, 85, WORK, TCPIP, "tcp_check_req", \
+      "a connection that is not yet accepted") \
+STAGE(27, RX_AGAIN, "again", RX, 185, END, OTHER, \
+      "netif_receive_skb napi_gro_receive_entry", \
+      "entered the stack again: bridge, tunnel") \
 STAGE(22, RX_COALESCED, "joined", RX, 180, END, OTHER, "kfree_skb_partial", \
       "data joined to the packet queued before") \
 STAGE(23, DROP, "drop", ANY, 190, END, OTHER, "kfree_skb", \
@@ -141,7 +153,9 @@ END(8, EVICTED, "evicted", "pathprof gave its slot to a newer packet") \
 END(9, STALE, "stale", "its end was not seen; the address was reused") \
 END(10, REENTERED, "reentered", "entered the stack again: bridge, tunnel") \
 END(11, UNREAD, "unread", "data freed without being copied to a reader") \
-END(12, CUT, "cut off", "still on its way when a sampling burst ended")
+END(12, CUT, "cut off", "still on its way when a sampling burst ended") \
+END(13, FORWARDED, "forwarded", "received, and sent on by the driver") \
+END(14, SPLIT, "split", "gave way to its segments, split in software")
 
 /* FLAG(bit, symbol, name, meaning): what is known of the packet. */
 #define PATHPROF_FLAGS(FLAG) \

@@ -87,14 +87,28 @@ static __always_inline struct tracked_pkt *tracked_find(__u64 key, __u32 *at)
 	return *at == NOT_TRACKED ? NULL : tracked_at(*at);
 }
 
+/*
+ * A store that everything before it precedes: any store on x86.  BPF has no
+ * other such instruction before 6.15, so elsewhere it is an exchange.
+ */
+static __always_inline void tracked_store(__u32 at, __u64 key)
+{
+#ifdef __TARGET_ARCH_x86
+	asm volatile("" ::: "memory");
+	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], key);
+#else
+	__sync_lock_test_and_set(&tracked_keys[at & (TRACKED_MAX - 1)], key);
+#endif
+}
+
 static __always_inline void tracked_unlock(__u32 at, __u64 key)
 {
-	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], key);
+	tracked_store(at, key);
 }
 
 static __always_inline void tracked_release(__u32 at)
 {
-	WRITE_ONCE(tracked_keys[at & (TRACKED_MAX - 1)], 0);
+	tracked_store(at, 0);
 	__sync_fetch_and_add(&tracked_count, -1);
 }
 

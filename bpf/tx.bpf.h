@@ -286,6 +286,25 @@ static __always_inline bool tx_again(__u64 key, struct sk_buff *skb)
 	return true;
 }
 
+/*
+ * A received packet is sent on: from here on it is found as a sent one, and its
+ * path goes on.  A device may have sent it to this host before: if that call
+ * has not returned, the packet has left it all the same.
+ */
+static __always_inline bool tx_forward(__u64 received)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(received, &at);
+	if (!t)
+		return false;
+	tracked_mark(t, ST_TX_DEV, bpf_ktime_get_ns());
+	follow_end(received | KEY_TX, ST_TX_SENT, END_SENT);
+	tracked_unlock(at, received | KEY_TX);
+	return true;
+}
+
 /* The device layer gets the packet: it has the address it will keep. */
 static __always_inline void tx_dev(struct sk_buff *skb)
 {
@@ -305,7 +324,8 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		return;
 	}
 	if (!w) {
-		if (tx_again(key, skb) || !tx_unannounced(skb) ||
+		if ((skb->skb_iif && tx_forward(address(skb))) ||
+		    tx_again(key, skb) || !tx_unannounced(skb) ||
 		    !sample_due(DIR_TX))
 			return;
 		if (!filter_dev(skb->dev) ||
@@ -344,16 +364,59 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
+/* The driver gets the packet.  What it drops in this call, it drops here. */
+static __always_inline void tx_start(struct sk_buff *skb)
+{
+	__u64 key = address(skb) | KEY_TX;
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	t->cpu = bpf_get_smp_processor_id();
+	tracked_mark(t, ST_TX_START, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+}
+
+/*
+ * The driver's call returns, as NETDEV_TX_*, NET_XMIT_* or an error.  A device
+ * on top of another one returns when the lower one has queued the packet.
+ */
 static __always_inline void tx_sent(struct sk_buff *skb, int rc)
 {
-	if (rc == NETDEV_TX_BUSY)
-		follow(address(skb) | KEY_TX, ST_TX_BUSY, 0, 0);
-	else
-		follow_end(address(skb) | KEY_TX, ST_TX_SENT, END_SENT);
+	__u64 key = address(skb) | KEY_TX;
+	struct tracked_pkt *t;
+	__u32 at, end;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	if (t->last == ST_TX_DEV || t->last == ST_TX_ENQUEUE) {
+		tracked_unlock(at, key);
+		return;
+	}
+	if (rc == NETDEV_TX_BUSY) {
+		tracked_mark(t, ST_TX_BUSY, bpf_ktime_get_ns());
+		tracked_unlock(at, key);
+		return;
+	}
+	if (!rc || rc == NET_XMIT_CN) {
+		end = t->path.dir == DIR_RX ? END_FORWARDED : END_SENT;
+		tracked_mark(t, ST_TX_SENT, bpf_ktime_get_ns());
+	} else {
+		end = END_DROPPED;
+		t->path.reason = bpf_core_enum_value(enum skb_drop_reason,
+					SKB_DROP_REASON_NOT_SPECIFIED);
+		tracked_mark(t, ST_DROP, bpf_ktime_get_ns());
+	}
+	path_sum(t, end);
+	tracked_release(at);
 }
 
 /* Dropped between TCP and the device: its announcement ends here. */
-static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
+static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason,
+				       __u64 location)
 {
 	struct sock *sk = skb->sk;
 	struct sock_work *w;
@@ -370,6 +433,7 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason)
 		return;
 	t = tx_claim(at, w, ST_DROP);
 	t->path.reason = reason;
+	t->path.location = location;
 	if (events_on)
 		event_socket(t, address(sk), 0);
 	path_sum(t, END_DROPPED);

@@ -218,6 +218,16 @@ struct skb_shared_info {
 	unsigned short gso_segs;
 };
 
+/* The flag of Accurate ECN, where the kernel has it. */
+struct tcphdr {
+	__u16 ae : 1;
+};
+
+struct napi_gro_cb {
+	void *frag0;
+	unsigned int frag0_len;
+};
+
 struct tcp_skb_cb {
 	__u32 seq;
 	__u32 end_seq;
@@ -230,10 +240,13 @@ struct tcp_skb_cb {
 
 /* Only ever pointers here. */
 struct napi_struct;
+struct inet_timewait_sock;
+struct dst_entry;
+struct request_sock;
+struct tcp_fastopen_cookie;
 struct Qdisc;
 struct netdev_queue;
 struct msghdr;
 struct flowi;
-struct tcphdr;
 
 #endif

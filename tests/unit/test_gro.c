@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pathprof's hooks at GRO (bpf/rx.bpf.h), compiled for this machine: hooks come
- * and go while a CPU is inside the driver's call, so an entry or a return may be
- * missing.  No packet may be counted twice, or end as another one.
+ * pathprof's hooks where packets enter the stack and leave it (bpf/rx.bpf.h,
+ * tx.bpf.h), compiled for this machine.  Hooks come and go while a CPU is inside
+ * the driver's call, so an entry or a return may be missing; a packet enters
+ * twice, or another one has its address.  No packet may be counted twice, or
+ * end as another one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -54,6 +56,7 @@ int LINUX_KERNEL_VERSION;
 /* The original is an instruction of BPF. */
 #define address(pointer) ((__u64)(pointer))
 #include "../../bpf/rx.bpf.h"
+#include "../../bpf/tx.bpf.h"
 
 static struct cpu_work work;
 static struct counts counted;
@@ -187,11 +190,124 @@ static void case_entry_detached(void)
 	       !ended(PATHPROF_END_MAX) && followed(&first) && balanced());
 }
 
+/* A path of this end is there, and its last stage is this one. */
+static int ended_at(__u32 end, __u32 stage)
+{
+	const struct path_key *k;
+	int i;
+
+	for (i = 0; i < PATH_PATHS; i++) {
+		k = &path_entries[i].key;
+		if (path_entries[i].state == PATH_USED && k->end == end &&
+		    values[i].packets == 1 && k->stages[k->n - 1] == stage &&
+		    values[i].stage_ns[k->n - 2])
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Steps: a packet enters the stack, gets its input device, and enters again.
+ * Expected: the first path ended there, with its cost; the second is followed.
+ */
+static void case_again(void)
+{
+	begin();
+	rx_netif(&first);
+	first.skb_iif = 3;
+	rx_netif(&first);
+	report("a bridged packet ends as one that enters again",
+	       ended_at(END_REENTERED, ST_RX_AGAIN) && followed(&first) &&
+	       ended(PATHPROF_END_MAX) == 1 && balanced());
+}
+
+/*
+ * Steps: TCP has an ACK, or data; another packet of that address enters.
+ * Expected: the ACK was used, whatever stage it was in; the data was lost.
+ */
+static void case_used(void)
+{
+	__u32 ends[] = { END_CONSUMED, END_STALE }, i, at;
+	int good = 1;
+
+	for (i = 0; i < 2; i++) {
+		begin();
+		rx_netif(&first);
+		at = tracked_lock(address(&first));
+		tracked_at(at)->sk = 1;
+		if (i)
+			tracked_at(at)->path.flags = PF_DATA;
+		tracked_mark(tracked_at(at), ST_RX_DATA_QUEUE, ++clock_ns);
+		tracked_unlock(at, address(&first));
+		rx_netif(&first);
+		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+			followed(&first) && balanced();
+	}
+	report("what TCP had is used up if it is an ACK, else lost", good);
+}
+
+/* Steps: one hands a packet on; the driver takes it, drops it, or the queue. */
+static void forward(int rc)
+{
+	begin();
+	rx_netif(&first);
+	first.skb_iif = 3;
+	tx_dev(&first);
+	tx_start(&first);
+	tx_sent(&first, rc);
+}
+
+/*
+ * Expected: one path, of a received packet, with the driver's verdict.
+ */
+static void case_forwarded(void)
+{
+	int good;
+
+	forward(0);
+	good = ended_at(END_FORWARDED, ST_TX_SENT) && balanced();
+	forward(NET_XMIT_CN);
+	good &= ended_at(END_FORWARDED, ST_TX_SENT) && balanced();
+	forward(1);
+	good &= ended_at(END_DROPPED, ST_DROP) && balanced();
+	report("a forwarded packet ends at the driver, as it says", good);
+}
+
+/*
+ * Steps: the packet is dropped while the driver's call has not returned: by a
+ * receiver, which it has reached; by the driver.
+ * Expected: the sender's path ends at the call's return; at the drop.
+ */
+static void case_driver(void)
+{
+	int good;
+
+	begin();
+	tx_dev(&first);
+	tx_start(&first);
+	packet_end(address(&first), END_DROPPED, 2, 7, 1);
+	good = !ended(PATHPROF_END_MAX);
+	tx_sent(&first, 0);
+	good &= ended_at(END_SENT, ST_TX_SENT) && balanced();
+	begin();
+	tx_dev(&first);
+	tx_start(&first);
+	packet_end(address(&first), END_DROPPED, 2, 7, 0);
+	tx_sent(&first, 1);
+	good &= ended_at(END_DROPPED, ST_DROP) &&
+		ended(PATHPROF_END_MAX) == 1 && balanced();
+	report("a driver's drop is one, a receiver's is not the sender's", good);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..3\n");
+	printf("KTAP version 1\n1..7\n");
 	case_merged();
 	case_no_entry();
 	case_entry_detached();
+	case_again();
+	case_used();
+	case_forwarded();
+	case_driver();
 	return failures != 0;
 }

@@ -27,7 +27,7 @@ static bool listed(const char *const *list, const char *name)
 }
 
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
-		 char (*reasons)[32], char *err, size_t len)
+		 struct drops *drops, char *err, size_t len)
 {
 	struct bpf_program *prog;
 	struct profile_hook *hook;
@@ -45,8 +45,45 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
 	}
-	return hooks__find(a->hooks, a->n, a->ids, functions, reasons, err,
+	return hooks__find(a->hooks, a->n, a->ids, functions, drops, err,
 			   len);
+}
+
+unsigned int attach__refuse(struct attachments *a, struct refusals *refused,
+			    const char *why)
+{
+	/* Whether these are hooked is in the configuration of the programs. */
+	static const char *const deciding[] = {
+		"tcp_rcv_established", "tcp_rcv_state_process",
+		"tcp_add_backlog", "tcp_make_synack", "__tcp_transmit_skb",
+		NULL
+	};
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (is_event(&a->hooks[i]) ||
+		    !bpf_program__autoload(a->programs[i]) ||
+		    (!why && a->hooks[i].state != HOOK_FAILED))
+			continue;
+		snprintf(refused->why[i], sizeof(refused->why[i]), "%s",
+			 why ? why : a->hooks[i].why);
+		n += listed(deciding, a->hooks[i].name);
+	}
+	return n;
+}
+
+void attach__leave_out(struct attachments *a, const struct refusals *refused)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (!*refused->why[i])
+			continue;
+		a->hooks[i].state = HOOK_FAILED;
+		memcpy(a->hooks[i].why, refused->why[i],
+		       sizeof(a->hooks[i].why));
+	}
 }
 
 bool attach__has(const struct attachments *a, const char *name)
@@ -69,7 +106,9 @@ static bool wanted(const struct attachments *a, size_t i,
 	static const char *const coarse[] = {
 		"tcp_add_backlog", "tcp_rcv_established",
 		"tcp_rcv_state_process", "kfree_skb_partial",
-		"tcp_sendmsg_locked", "__tcp_transmit_skb", NULL
+		"tcp_sendmsg_locked", "__tcp_transmit_skb",
+		"tcp_timewait_state_process", "tcp_make_synack",
+		"tcp_check_req", NULL
 	};
 	const struct profile_hook *hook = &a->hooks[i];
 

@@ -7,6 +7,7 @@
 #define PATHPROF_ATTACH_H
 
 #include <bpf/libbpf.h>
+#include "drops.h"
 #include "profile.h"
 
 struct attachments {
@@ -15,6 +16,11 @@ struct attachments {
 	struct profile_hook hooks[PROFILE_HOOKS];
 	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
 	size_t n;
+};
+
+/* Why a hook was refused, in the order of attachments; "" if it was not. */
+struct refusals {
+	char why[PROFILE_HOOKS][64];
 };
 
 /* Decides which hooks are wanted. */
@@ -28,10 +34,19 @@ struct attach_choice {
 void attach__register(void);
 /*
  * List the programs of an object that is open, and find their hooks in this
- * kernel; functions and reasons as for hooks__find().  0 or a negative errno.
+ * kernel; functions and drops as for hooks__find().  0 or a negative errno.
  */
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
-		 char (*reasons)[32], char *err, size_t len);
+		 struct drops *drops, char *err, size_t len);
+/*
+ * The hooks of functions, or only those whose attachment failed, become FAILED
+ * in `refused` as well, so that a second try does without them.  How many of
+ * these decide what the programs do: with one missing, they must be loaded anew.
+ */
+unsigned int attach__refuse(struct attachments *a, struct refusals *refused,
+			    const char *why);
+/* After attach__find(): leave out what was refused before. */
+void attach__leave_out(struct attachments *a, const struct refusals *refused);
 /* Does the kernel have this hook? */
 bool attach__has(const struct attachments *a, const char *name);
 /* Say which programs are to be loaded; before it is loaded. */

@@ -232,10 +232,10 @@ static void print_journey(const struct journeys *all, const struct journey *j)
 		       j->lost);
 	print_events(all, j, &sum);
 	printf("\nEnd: %s", j->ended ? end_name(j->end) : "not kept");
-	if (j->end == END_DROPPED && j->reason < PROFILE_REASONS)
+	if (j->end == END_DROPPED)
 		printf(" (%s, reason %u)",
-		       printable(all->profile.reasons[j->reason], name,
-				 sizeof(name)), j->reason);
+		       printable(profile__reason(&all->profile, j->reason),
+				 name, sizeof(name)), j->reason);
 	printf(" after %llu ns: %llu work, %llu waiting.\n",
 	       (unsigned long long)sum.total_ns,
 	       (unsigned long long)sum.work_ns,

@@ -23,6 +23,7 @@ int sums__paths(const struct sums *s, struct profile *p)
 	const struct path_entry *e = s->path_entries;
 	struct profile_path *path;
 	struct path_value *values;
+	struct path_key key;
 	size_t size = sizeof(*values) * cpus;
 	uint32_t i;
 
@@ -35,7 +36,10 @@ int sums__paths(const struct sums *s, struct profile *p)
 		if (bpf_map__lookup_elem(s->path_values, &i, sizeof(i), values,
 					 size, 0))
 			continue;
-		path = profile__path(p, &e->key);
+		key = e->key;
+		key.location = drops__location(s->drops, key.location);
+		drops__name(p, key.reason);
+		path = profile__path(p, &key);
 		if (!path) {
 			free(values);
 			return -ENOMEM;

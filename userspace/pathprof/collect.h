@@ -6,6 +6,7 @@
 #define PATHPROF_COLLECT_H
 
 #include <bpf/libbpf.h>
+#include "drops.h"
 #include "profile.h"
 
 /* Where the sums are. */
@@ -15,6 +16,7 @@ struct sums {
 	const struct tracked_pkt *tracked_pkts;
 	const __u64 *tracked_keys;
 	const struct sock_work *socks;
+	const struct drops *drops;
 };
 
 /* PATHPROF_COUNTER_MAX counters, added to. */

@@ -44,8 +44,11 @@ static int way_gro(const struct path_key *k)
 {
 	if (!is_rx(k, PF_DATA))
 		return NEITHER;
-	return k->end == END_MERGED || k->flags & (PF_GRO_MERGED | PF_SUPER) ?
-	       CHEAP : EXPENSIVE;
+	/* It came as one: of a sender on this host, or of the hardware. */
+	if (k->flags & PF_SUPER && !(k->flags & PF_GRO_MERGED))
+		return NEITHER;
+	return k->end == END_MERGED || k->flags & PF_GRO_MERGED ? CHEAP :
+								  EXPENSIVE;
 }
 
 static int way_demux(const struct path_key *k)

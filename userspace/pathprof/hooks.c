@@ -3,7 +3,6 @@
  * Which hooks the running kernel has, by its type information and its symbol
  * table.  Loads nothing.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,31 +88,9 @@ static void find_hook(struct profile_hook *hook, const struct target *target)
 		hook->state = HOOK_PRESENT;
 }
 
-/* Drop reasons are an enum whose values change between kernels. */
-static void read_reasons(char (*reasons)[32], const struct btf *btf,
-			 const struct btf_type *type)
-{
-	const struct btf_enum *e = btf_enum(type);
-	const char *name;
-	char *c;
-	int i;
-
-	for (i = 0; i < btf_vlen(type); i++) {
-		name = btf__name_by_offset(btf, e[i].name_off);
-		if (!name || e[i].val < 0 || e[i].val >= PROFILE_REASONS)
-			continue;
-		if (!strncmp(name, "SKB_DROP_REASON_", 16))
-			name += 16;
-		c = reasons[e[i].val];
-		snprintf(c, sizeof(reasons[0]), "%.31s", name);
-		for (; *c; c++)
-			*c = tolower((unsigned char)*c);
-	}
-}
-
 /* One walk over the kernel's 150000 types instead of one per name. */
 static void walk_types(const struct btf *btf, struct target *targets,
-		       size_t count, char (*reasons)[32])
+		       size_t count, struct drops *drops)
 {
 	const struct btf_type *type;
 	struct target *hit;
@@ -127,8 +104,7 @@ static void walk_types(const struct btf *btf, struct target *targets,
 			continue;
 		name = btf__name_by_offset(btf, type->name_off);
 		if (btf_is_enum(type)) {
-			if (!strcmp(name, "skb_drop_reason"))
-				read_reasons(reasons, btf, type);
+			drops__read_enum(drops, btf, type, "");
 		} else if (btf_is_func(type)) {
 			hit = find_target(targets, count, name);
 			if (hit && !hit->function)
@@ -157,7 +133,7 @@ static size_t list_targets(struct target *targets,
 }
 
 int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
-		bool functions, char (*reasons)[32], char *err, size_t len)
+		bool functions, struct drops *drops, char *err, size_t len)
 {
 	struct target targets[PROFILE_HOOKS] = {}, *target;
 	size_t i, kept = list_targets(targets, hooks, n);
@@ -172,7 +148,8 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 		return -EOPNOTSUPP;
 	}
 	no_symbols = !functions || count_symbols(targets, kept) < 0;
-	walk_types(btf, targets, kept, reasons);
+	walk_types(btf, targets, kept, drops);
+	drops__read_modules(drops, btf);
 	btf__free(btf);
 	for (i = 0; i < n; i++) {
 		target = find_target(targets, kept, hooks[i].name);

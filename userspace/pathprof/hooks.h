@@ -3,6 +3,7 @@
 #ifndef PATHPROF_HOOKS_H
 #define PATHPROF_HOOKS_H
 
+#include "drops.h"
 #include "profile.h"
 
 /*
@@ -13,7 +14,7 @@
  * -EOPNOTSUPP and a message.
  */
 int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
-		bool functions, char (*reasons)[32], char *err, size_t len);
+		bool functions, struct drops *drops, char *err, size_t len);
 
 /* Which stages have a hook: fills `available` from the profile's hooks. */
 void hooks__stages(struct profile *p);

@@ -71,7 +71,7 @@ static void read_packet(struct reader *r, const json_t *o,
 	j->bytes = reader__number(r, o, "bytes", UINT32_MAX);
 	j->segments = reader__number(r, o, "segments", UINT16_MAX);
 	j->lost = reader__number(r, o, "lost", UINT32_MAX);
-	j->reason = reader__number(r, o, "reason", UINT16_MAX);
+	j->reason = reader__number(r, o, "reason", UINT32_MAX);
 	j->ended = !json_is_null(json_object_get(o, "end"));
 	if (j->ended)
 		j->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_word);

@@ -79,7 +79,9 @@ const struct profile_path *journey__path(const struct journeys *all,
 	size_t i;
 
 	for (i = 0; i < p->npaths; i++)
-		if (!memcmp(&p->paths[i].key, &sum->path, sizeof(sum->path)))
+		/* Events do not hold what is last, where it was dropped. */
+		if (!memcmp(&p->paths[i].key, &sum->path,
+			    offsetof(struct path_key, location)))
 			return &p->paths[i];
 	return NULL;
 }

@@ -30,7 +30,7 @@ struct journey {
 	bool flow;		/* addresses and what follows are known */
 	char source[46], destination[46];
 	uint16_t source_port, destination_port;
-	uint16_t reason;
+	uint32_t reason;
 	uint32_t seq, ifindex, netns;
 	uint32_t bytes, segments;
 	uint32_t flags, facts;

@@ -82,6 +82,18 @@ static bool add_probe(const struct profile *p, struct profile_path *path)
 	return true;
 }
 
+/* (4) The function that dropped them, where it is known. */
+static void read_location(struct reader *r, const json_t *o,
+			  struct profile *p, struct path_key *k)
+{
+	char name[sizeof(p->locations[0])] = "";
+
+	reader__text(r, o, "location", name, sizeof(name));
+	k->location = profile__add_location(p, name);
+	if (!k->location)
+		reader__refuse(r, "is empty, or one of too many", "location");
+}
+
 static void read_path(struct reader *r, const json_t *o, struct profile *p)
 {
 	const json_t *stages = reader__array(r, o, "stages", PATH_STAGES);
@@ -95,7 +107,9 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	k->dir = reader__word(r, o, "direction", 3, dir_name);
 	k->family = reader__number(r, o, "family", 6);
 	k->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_word);
-	k->reason = reader__number(r, o, "reason", UINT16_MAX);
+	k->reason = reader__number(r, o, "reason", UINT32_MAX);
+	if (json_object_get(o, "location"))
+		read_location(r, o, p, k);
 	reader__words(r, o, "flags", flag_name, &k->flags);
 	if (r->version > 1)
 		reader__words(r, o, "facts", fact_name, &k->facts);
@@ -149,20 +163,32 @@ static void read_reasons(struct reader *r, const json_t *root,
 			 struct profile *p)
 {
 	json_t *o = (json_t *)reader__object(r, root, "reasons"), *v;
-	unsigned long reason;
+	struct profile_reason *reason;
+	unsigned long number;
 	const char *key;
 	char *end;
 
 	if (r->bad)
 		return;
 	json_object_foreach(o, key, v) {
-		reason = strtoul(key, &end, 10);
-		if (*end || reason >= PROFILE_REASONS)
+		errno = 0;
+		number = strtoul(key, &end, 10);
+		reason = errno || *end || end == key || number > UINT32_MAX ?
+			 NULL : profile__add_reason(p, number);
+		if (!reason)
 			reader__refuse(r, "holds no reason number", "reasons");
 		else
-			reader__text(r, o, key, p->reasons[reason],
-				     sizeof(p->reasons[0]));
+			reader__text(r, o, key, reason->name,
+				     sizeof(reason->name));
 	}
+}
+
+/* The version of the format that first counts this end. */
+static int end_since(unsigned int end)
+{
+	if (end >= END_FORWARDED)
+		return 4;
+	return end == END_CUT ? 2 : 1;
 }
 
 static void read_account(struct reader *r, const json_t *root,
@@ -176,7 +202,7 @@ static void read_account(struct reader *r, const json_t *root,
 						 INT64_MAX);
 	p->followed = reader__number(r, account, "in_flight", INT64_MAX);
 	for (i = 1; i < PATHPROF_END_MAX; i++)
-		if (end_word(i) && (r->version > 1 || i != END_CUT))
+		if (end_word(i) && r->version >= end_since(i))
 			p->ends[i] = reader__number(r, account, end_word(i),
 						    INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)

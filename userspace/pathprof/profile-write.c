@@ -45,8 +45,10 @@ static json_t *facts_json(uint32_t facts)
 	return a;
 }
 
-static json_t *path_json(const struct profile_path *p)
+static json_t *path_json(const struct profile *profile,
+			 const struct profile_path *p)
 {
+	const char *where = profile__location(profile, &p->key);
 	const struct path_value *v = &p->sum;
 	json_t *stages = json_array();
 	size_t i, hist = HIST_BUCKETS;
@@ -55,11 +57,12 @@ static json_t *path_json(const struct profile_path *p)
 		json_array_append_new(stages, json_integer(p->key.stages[i]));
 	while (hist && !v->hist[hist - 1])
 		hist--;
-	return json_pack("{s:s s:i s:s s:i s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
+	return json_pack("{s:s s:i s:s s:I s:s* s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
 			 "direction", dir_name(p->key.dir),
 			 "family", p->key.family,
 			 "end", end_word(p->key.end),
-			 "reason", p->key.reason,
+			 "reason", (json_int_t)p->key.reason,
+			 "location", *where ? where : NULL,
 			 "flags", flags_json(p->key.flags),
 			 "facts", facts_json(p->key.facts),
 			 "stages", stages,
@@ -79,17 +82,16 @@ static json_t *path_json(const struct profile_path *p)
 static json_t *reasons_json(const struct profile *p)
 {
 	json_t *o = json_object();
-	unsigned int reason;
+	const char *name;
 	char number[16];
 	size_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		reason = p->paths[i].key.reason;
-		if (reason >= PROFILE_REASONS || !*p->reasons[reason])
+		name = profile__reason(p, p->paths[i].key.reason);
+		if (!*name)
 			continue;
-		snprintf(number, sizeof(number), "%u", reason);
-		json_object_set_new(o, number,
-				    json_string(p->reasons[reason]));
+		snprintf(number, sizeof(number), "%u", p->paths[i].key.reason);
+		json_object_set_new(o, number, json_string(name));
 	}
 	return o;
 }
@@ -209,7 +211,7 @@ json_t *profile__to_json(const struct profile *p)
 	json_object_set_new(account, "unaccounted",
 			    json_integer(t.unaccounted));
 	for (i = 0; i < p->npaths; i++)
-		json_array_append_new(paths, path_json(&p->paths[i]));
+		json_array_append_new(paths, path_json(p, &p->paths[i]));
 	return json_pack(
 		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
 		" s:I s:o s:{s:i s:i s:i s:s s:o* s:o* s:o*} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"

@@ -156,6 +156,54 @@ void profile__free(struct profile *p)
 	p->npaths = 0;
 }
 
+const char *profile__reason(const struct profile *p, uint32_t number)
+{
+	size_t i;
+
+	for (i = 0; i < p->nreasons; i++)
+		if (p->reasons[i].number == number)
+			return p->reasons[i].name;
+	return "";
+}
+
+struct profile_reason *profile__add_reason(struct profile *p, uint32_t number)
+{
+	size_t i;
+
+	for (i = 0; i < p->nreasons; i++)
+		if (p->reasons[i].number == number)
+			return &p->reasons[i];
+	if (i == PROFILE_REASONS)
+		return NULL;
+	p->reasons[i].number = number;
+	p->nreasons++;
+	return &p->reasons[i];
+}
+
+const char *profile__location(const struct profile *p,
+			      const struct path_key *key)
+{
+	return key->location < p->nlocations ? p->locations[key->location] : "";
+}
+
+uint64_t profile__add_location(struct profile *p, const char *name)
+{
+	size_t i;
+
+	if (!*name)
+		return 0;
+	if (!p->nlocations)
+		p->nlocations = 1;
+	for (i = 1; i < p->nlocations; i++)
+		if (!strcmp(p->locations[i], name))
+			return i;
+	if (i == PROFILE_LOCATIONS)
+		return 0;
+	snprintf(p->locations[i], sizeof(p->locations[i]), "%s", name);
+	p->nlocations++;
+	return i;
+}
+
 static struct profile_path *find_path(const struct profile *p,
 				      const struct path_key *key)
 {
@@ -365,6 +413,7 @@ bool profile__fits(const struct profile *p)
 	       count_list(&account, p->counters + CN_SAMPLED + 1,
 			  PATHPROF_COUNTER_MAX - CN_SAMPLED - 1) &&
 	       p->counters[CN_SAMPLED] <= INT64_MAX &&
+	       p->duration_ns <= INT64_MAX && p->open_ns <= INT64_MAX &&
 	       count_list(&times, p->stage_hist,
 			  PATHPROF_STAGE_MAX * HIST_BUCKETS) &&
 	       count(&load, p->load_ns) && p->load_packets <= INT64_MAX &&
@@ -383,30 +432,28 @@ static void raise(uint64_t *to, uint64_t from)
 		*to = from;
 }
 
-/* The number of a drop reason in `to`: kernels number them differently. */
-static uint16_t merge_reason(struct profile *to, const struct profile *from,
-			     uint16_t reason)
+/*
+ * The number of a drop reason in `to`: kernels number them differently.  One
+ * that has another name there gets a number that is unused.
+ */
+static uint32_t merge_reason(struct profile *to, const struct profile *from,
+			     uint32_t number)
 {
-	unsigned int i, unused = 0;
-	const char *name;
+	const char *name = profile__reason(from, number);
+	struct profile_reason *reason;
+	size_t i;
 
-	if (reason >= PROFILE_REASONS || !*from->reasons[reason])
-		return reason;
-	name = from->reasons[reason];
-	if (!strcmp(to->reasons[reason], name))
-		return reason;
-	for (i = 1; i < PROFILE_REASONS; i++) {
-		if (!strcmp(to->reasons[i], name))
-			return i;
-		if (!*to->reasons[i])
-			unused = i;
-	}
-	if (!*to->reasons[reason])
-		unused = reason;
-	if (unused)
-		snprintf(to->reasons[unused], sizeof(to->reasons[0]), "%s",
-			 name);
-	return unused ? unused : reason;
+	if (!*name)
+		return number;
+	for (i = 0; i < to->nreasons; i++)
+		if (!strcmp(to->reasons[i].name, name))
+			return to->reasons[i].number;
+	while (*profile__reason(to, number))
+		number++;
+	reason = profile__add_reason(to, number);
+	if (reason)
+		snprintf(reason->name, sizeof(reason->name), "%s", name);
+	return number;
 }
 
 bool profile__same_filter(const struct profile *a, const struct profile *b)
@@ -454,6 +501,8 @@ int profile__merge(struct profile *to, const struct profile *from)
 	for (i = 0; i < from->npaths; i++) {
 		key = from->paths[i].key;
 		key.reason = merge_reason(to, from, key.reason);
+		key.location = profile__add_location(to,
+					profile__location(from, &key));
 		path = profile__path(to, &key);
 		if (!path)
 			return -ENOMEM;
@@ -469,8 +518,9 @@ int profile__merge(struct profile *to, const struct profile *from)
 	to->load_ns += from->load_ns;
 	to->load_packets += from->load_packets;
 	to->load_bytes += from->load_bytes;
-	raise(&to->duration_ns, from->duration_ns);
-	raise(&to->open_ns, from->open_ns);
+	/* One after the other: rates are means over all of them. */
+	to->duration_ns += from->duration_ns;
+	to->open_ns += from->open_ns;
 	raise(&to->probe_ns, from->probe_ns);
 	/* Of a part it is not enough. */
 	to->probe_known &= from->probe_known;

@@ -14,10 +14,11 @@
 #include "pathprof.h"
 
 #define PROFILE_FORMAT	"pathprof-profile"
-#define PROFILE_VERSION	3
+#define PROFILE_VERSION	4
 #define PROFILE_PATHS	(PATH_PATHS * 2)	/* merged ones may have more */
 #define PROFILE_HOOKS	80
-#define PROFILE_REASONS	192	/* enum skb_drop_reason grows slowly */
+#define PROFILE_REASONS	256	/* of the kernel's, 130 in 2026, and of modules */
+#define PROFILE_LOCATIONS 256	/* functions that drop packets */
 
 struct profile_stage {
 	char name[16];
@@ -38,6 +39,15 @@ struct profile_hook {
 	char why[64];		/* if missing or failed */
 	enum hook_state state;
 	uint64_t missed;	/* recursion_misses */
+};
+
+/*
+ * A drop reason of the kernel's: the upper 16 bits are the subsystem, 0 the
+ * kernel's own.  "openvswitch.last_action" is one of a subsystem.
+ */
+struct profile_reason {
+	uint32_t number;
+	char name[64];
 };
 
 struct profile_path {
@@ -87,8 +97,11 @@ struct profile {
 	uint64_t stage_hist[PATHPROF_STAGE_MAX][HIST_BUCKETS];
 	struct profile_hook hooks[PROFILE_HOOKS];
 	size_t nhooks;
-	/* The kernel's names of drop reasons; "" if not known. */
-	char reasons[PROFILE_REASONS][32];
+	struct profile_reason reasons[PROFILE_REASONS];
+	size_t nreasons;
+	/* Functions that dropped a packet; entry 0 is "", not known. */
+	char locations[PROFILE_LOCATIONS][64];
+	size_t nlocations;
 	struct profile_path *paths;
 	size_t npaths;
 };
@@ -120,6 +133,17 @@ const char *dir_name(unsigned int dir);
 const char *kind_name(unsigned int kind);
 const char *hook_state_name(unsigned int state);
 bool counter_is_loss(unsigned int id);
+
+/* A drop reason's name; "" if not known. */
+const char *profile__reason(const struct profile *p, uint32_t number);
+/* The entry of a reason, added if new; NULL if there is no room. */
+struct profile_reason *profile__add_reason(struct profile *p,
+					   uint32_t number);
+/* The function that dropped a path's packets; "" if not known. */
+const char *profile__location(const struct profile *p,
+			      const struct path_key *key);
+/* The entry of a function's name, added if new; 0 if there is no room. */
+uint64_t profile__add_location(struct profile *p, const char *name);
 
 /* Fill the stage table of this build. */
 void profile__init(struct profile *p);

@@ -92,7 +92,7 @@ size_t *render__order(const struct profile *p, enum sort_column column)
 void render__words(const struct profile *p, const struct profile_path *path,
 		   char *out, size_t size)
 {
-	char clean[32];
+	char clean[64];
 	const struct path_key *k = &path->key;
 	uint32_t f = k->flags;
 	bool rx = k->dir == DIR_RX;
@@ -118,9 +118,9 @@ void render__words(const struct profile *p, const struct profile_path *path,
 	case END_SENT:
 		break;
 	case END_DROPPED:
-		if (k->reason < PROFILE_REASONS && *p->reasons[k->reason])
+		if (*profile__reason(p, k->reason))
 			snprintf(out, size, " drop:%s",
-				 printable(p->reasons[k->reason], clean,
+				 printable(profile__reason(p, k->reason), clean,
 					   sizeof(clean)));
 		else
 			snprintf(out, size, " drop:%u", k->reason);
@@ -206,9 +206,13 @@ static void print_detail(FILE *f, const struct profile *p,
 	double n = v->packets ? v->packets : 1;
 	const struct profile_stage *s;
 	char a[8], b[8], clean[64];
+	const char *where = profile__location(p, &path->key);
 	size_t i, top = 1;
 	double high;
 
+	if (*where)
+		fprintf(f, "       dropped in %s()\n",
+			printable(where, clean, sizeof(clean)));
 	for (i = 0; i < path->key.n; i++) {
 		s = &p->stages[path->key.stages[i] & 63];
 		fprintf(f, "       %-9s", printable(s->name, clean,

@@ -31,7 +31,8 @@ struct session {
 	struct pathprof_bpf *skel;
 	struct sums sums;
 	struct attachments attached;
-	char reasons[PROFILE_REASONS][32];
+	struct refusals refused;
+	struct drops drops;
 	struct session_config config;
 	uint64_t start_ns, stop_ns;
 	char started[40];
@@ -87,6 +88,8 @@ static void set_config(struct session *s)
 	s->skel->rodata->events_on = s->config.events;
 	c->exits = !in_bursts(s) && attach__has(&s->attached, "tcp_rcv_established");
 	c->transmits = !in_bursts(s) && attach__has(&s->attached, "__tcp_transmit_skb");
+	c->backlog = !in_bursts(s) && attach__has(&s->attached, "tcp_add_backlog");
+	c->synacks = !in_bursts(s) && attach__has(&s->attached, "tcp_make_synack");
 }
 
 static void set_enabled(struct session *s, bool on)
@@ -104,8 +107,9 @@ static int load_failed(int rc, char *err, size_t len)
 {
 	if (rc == -EPERM) {
 		snprintf(err, len, "the kernel refuses to load BPF programs "
-			 "for this user (%s); run as root, and check that "
-			 "BPF is not locked down", strerror(-rc));
+			 "for this user (%s); recording needs root, or CAP_BPF "
+			 "and CAP_PERFMON, and BPF that is not locked down",
+			 strerror(-rc));
 		return -EOPNOTSUPP;
 	}
 	libbpf_last[strcspn(libbpf_last, "\n")] = 0;
@@ -240,9 +244,10 @@ static int load(struct session *s, char *err, size_t len)
 	if (!s->skel)
 		return load_failed(-errno, err, len);
 	rc = attach__find(&s->attached, s->skel->obj, !in_bursts(s),
-			  s->reasons, err, len);
+			  &s->drops, err, len);
 	if (rc)
 		return rc;
+	attach__leave_out(&s->attached, &s->refused);
 	set_config(s);
 	size_events(s);
 	attach__choose(&s->attached, &(struct attach_choice) {
@@ -264,8 +269,31 @@ static int load(struct session *s, char *err, size_t len)
 		.tracked_pkts = s->skel->bss->tracked_pkts,
 		.tracked_keys = s->skel->bss->tracked_keys,
 		.socks = s->skel->bss->socks,
+		.drops = &s->drops,
 	};
 	return 0;
+}
+
+/*
+ * Once more, without the functions that could not be hooked: the programs
+ * behave differently then, and their tracepoints are enough for an account.
+ */
+static int load_again(struct session *s, char *err, size_t len)
+{
+	size_t i;
+	int rc;
+
+	attach__none(&s->attached);
+	pathprof_bpf__destroy(s->skel);
+	memset(&s->attached, 0, sizeof(s->attached));
+	rc = load(s, err, len);
+	for (i = 0; i < PROFILE_HOOKS && !*s->refused.why[i]; i++)
+		;
+	if (!rc)
+		fprintf(stderr, "pathprof: functions cannot be hooked here "
+			"(%s): fewer stages are seen\n",
+			i < PROFILE_HOOKS ? s->refused.why[i] : "");
+	return rc;
 }
 
 /*
@@ -304,9 +332,15 @@ static int begin(struct session *s, char *err, size_t len)
 {
 	time_t now = time(NULL);
 	struct tm tm;
-	int rc;
+	int rc, attached = attach_measured(s);
 
-	if (!attach_measured(s)) {
+	if (attach__refuse(&s->attached, &s->refused, NULL)) {
+		rc = load_again(s, err, len);
+		if (rc)
+			return rc;
+		attached = attach_measured(s);
+	}
+	if (!attached) {
 		snprintf(err, len, "no hook could be attached on this kernel; "
 			 "`pathprof list` shows why");
 		return -EOPNOTSUPP;
@@ -332,7 +366,7 @@ int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	int rc = -EOPNOTSUPP;
+	int rc;
 
 	if (!s) {
 		snprintf(err, len, "out of memory");
@@ -340,11 +374,11 @@ int session__start(struct session **out, const struct session_config *config,
 	}
 	libbpf_set_print(keep_message);
 	s->config = *config;
-	if (geteuid())
-		snprintf(err, len, "recording needs root (CAP_BPF and "
-			 "CAP_PERFMON); run it with sudo");
-	else
-		rc = load(s, err, len);
+	rc = load(s, err, len);
+	/* Some kernels load programs for tracepoints, but not for functions. */
+	if (rc && s->skel &&
+	    attach__refuse(&s->attached, &s->refused, "refused by the kernel"))
+		rc = load_again(s, err, len);
 	if (!rc)
 		rc = begin(s, err, len);
 	if (rc) {
@@ -404,7 +438,7 @@ static void describe_system(struct session *s, struct profile *p)
 	snprintf(p->machine, sizeof(p->machine), "%.31s", u.machine);
 	snprintf(p->tool_version, sizeof(p->tool_version), "%s", VERSION);
 	memcpy(p->hooks, s->attached.hooks, sizeof(p->hooks));
-	memcpy(p->reasons, s->reasons, sizeof(p->reasons));
+	drops__fill(&s->drops, p);
 	p->nhooks = s->attached.n;
 	hooks__stages(p);
 }
@@ -414,6 +448,7 @@ int session__read(struct session *s, struct profile *p)
 	int rc;
 
 	attach__read_misses(&s->attached);
+	drops__resolve(&s->drops, s->sums.path_entries);
 	describe_system(s, p);
 	p->probe = s->probe;
 	p->probe_ns = s->probe.head + s->probe.tail;
@@ -458,7 +493,7 @@ int session__probe(struct profile *p, char *err, size_t len)
 		rc = load_failed(-errno, err, len);
 	else
 		rc = attach__find(&s->attached, s->skel->obj, true,
-				  s->reasons, err, len);
+				  &s->drops, err, len);
 	if (!rc)
 		describe_system(s, p);
 	s->stopped = true;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Names of drop reasons, from the type information of the kernel and of its
+ * modules, and of the functions that drop packets, from its symbol table.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "drops.h"
+
+#define SUBSYSTEM	"SKB_DROP_REASON_SUBSYS_"
+
+/* What follows the last of these is the reason's own name. */
+static const char *bare_name(const char *name)
+{
+	static const char *const prefixes[] = {
+		SUBSYSTEM, "SKB_DROP_REASON_", "DROP_REASON_", "DROP_",
+	};
+	const char *at;
+	size_t i;
+
+	for (i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+		at = strstr(name, prefixes[i]);
+		if (at)
+			return at + strlen(prefixes[i]);
+	}
+	return name;
+}
+
+static void name_reason(struct profile *p, uint32_t number, const char *prefix,
+			const char *name)
+{
+	struct profile_reason *reason = profile__add_reason(p, number);
+	char *c;
+
+	if (!reason)
+		return;
+	snprintf(reason->name, sizeof(reason->name), "%s%.40s", prefix,
+		 bare_name(name));
+	for (c = reason->name; *c; c++)
+		*c = tolower((unsigned char)*c);
+}
+
+void drops__read_enum(struct drops *d, const struct btf *btf,
+		      const struct btf_type *type, const char *prefix)
+{
+	const char *name = btf__name_by_offset(btf, type->name_off);
+	const struct btf_enum *e = btf_enum(type);
+	bool subsystems = !strcmp(name, "skb_drop_reason_subsys");
+	size_t len = strlen(name);
+	int i;
+
+	if (!subsystems &&
+	    (len < 11 || strcmp(name + len - 11, "drop_reason")))
+		return;
+	for (i = 0; i < btf_vlen(type); i++) {
+		name = btf__name_by_offset(btf, e[i].name_off);
+		/* The first of a subsystem is a name for the subsystem. */
+		if (!name || e[i].val < 0 ||
+		    (subsystems ? !e[i].val : !(e[i].val & 0xffff)) ||
+		    (*prefix && !(e[i].val >> 16)))
+			continue;
+		name_reason(&d->names, subsystems ? e[i].val << 16 : e[i].val,
+			    prefix, name);
+	}
+}
+
+void drops__read_modules(struct drops *d, struct btf *base)
+{
+	static const char *const modules[] = { "openvswitch", "mac80211" };
+	const struct btf_type *type;
+	char path[64], prefix[16];
+	struct btf *btf;
+	struct stat st;
+	size_t i;
+	int id;
+
+	for (i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/btf/%s", modules[i]);
+		snprintf(prefix, sizeof(prefix), "%s.", modules[i]);
+		if (stat(path, &st))
+			continue; /* not loaded */
+		btf = btf__parse_split(path, base);
+		if (!btf)
+			continue;
+		for (id = btf__type_cnt(base); id < (int)btf__type_cnt(btf);
+		     id++) {
+			type = btf__type_by_id(btf, id);
+			if (btf_is_enum(type))
+				drops__read_enum(d, btf, type, prefix);
+		}
+		btf__free(btf);
+	}
+}
+
+/* Remember an address that is new; how many are not looked up yet. */
+static size_t collect(struct drops *d, const struct path_entry *entries)
+{
+	size_t before = d->nplaces, i, at;
+	uint64_t address;
+
+	for (i = 0; i < PATH_PATHS; i++) {
+		if (__atomic_load_n(&entries[i].state, __ATOMIC_ACQUIRE) !=
+		    PATH_USED)
+			continue;
+		address = entries[i].key.location;
+		for (at = 0; at < d->nplaces; at++)
+			if (d->places[at].address == address)
+				break;
+		if (!address || at < d->nplaces || at == PROFILE_LOCATIONS)
+			continue;
+		memset(&d->places[at], 0, sizeof(d->places[at]));
+		d->places[at].address = address;
+		d->nplaces++;
+	}
+	return before;
+}
+
+/* A symbol: the last that begins before a call's return address is its own. */
+static void offer(struct drops *d, size_t from, uint64_t start,
+		  const char *name)
+{
+	for (; from < d->nplaces; from++) {
+		if (start >= d->places[from].address ||
+		    start < d->places[from].start || !start)
+			continue;
+		d->places[from].start = start;
+		snprintf(d->places[from].name, sizeof(d->places[from].name),
+			 "%.63s", name);
+	}
+}
+
+/* Lines are "ADDRESS TYPE NAME [MODULE]"; T, t, W and w are functions. */
+static void read_symbols(struct drops *d, size_t from)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	size_t size = 0;
+	char *line = NULL, *rest;
+	uint64_t start;
+
+	if (!f)
+		return;
+	while (getline(&line, &size, f) > 0) {
+		start = strtoull(line, &rest, 16);
+		if (rest[0] != ' ' || !strchr("TtWw", rest[1]) ||
+		    rest[2] != ' ')
+			continue;
+		rest += 3;
+		rest[strcspn(rest, "\t\n.")] = 0;
+		offer(d, from, start, rest);
+	}
+	free(line);
+	fclose(f);
+}
+
+void drops__resolve(struct drops *d, const struct path_entry *entries)
+{
+	size_t from = collect(d, entries), i;
+
+	if (from == d->nplaces)
+		return;
+	read_symbols(d, from);
+	for (i = from; i < d->nplaces; i++)
+		d->places[i].entry = profile__add_location(&d->names,
+							   d->places[i].name);
+}
+
+uint64_t drops__location(const struct drops *d, uint64_t address)
+{
+	size_t i;
+
+	for (i = 0; address && i < d->nplaces; i++)
+		if (d->places[i].address == address)
+			return d->places[i].entry;
+	return 0;
+}
+
+void drops__fill(const struct drops *d, struct profile *p)
+{
+	memcpy(p->reasons, d->names.reasons, sizeof(p->reasons));
+	p->nreasons = d->names.nreasons;
+	memcpy(p->locations, d->names.locations, sizeof(p->locations));
+	p->nlocations = d->names.nlocations;
+}
+
+void drops__name(struct profile *p, uint32_t number)
+{
+	const char *subsystem;
+	struct profile_reason *reason;
+
+	if (!(number >> 16) || *profile__reason(p, number))
+		return;
+	subsystem = profile__reason(p, number & 0xffff0000);
+	reason = *subsystem ? profile__add_reason(p, number) : NULL;
+	if (reason)
+		snprintf(reason->name, sizeof(reason->name), "%.40s.%u",
+			 subsystem, number & 0xffff);
+}
