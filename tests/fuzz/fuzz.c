@@ -111,7 +111,7 @@ static struct dice dice_of(const struct options *o, uint64_t index)
 	return d;
 }
 
-/* In a process of its own: what it says goes nowhere, how it ends counts. */
+/* Runs in its own process.  Its output is discarded; how it ends is judged. */
 static void run_batch(const struct seeds *seeds, const struct options *o,
 		      uint64_t first, uint64_t n)
 {

@@ -46,9 +46,9 @@ struct seeds {
 	size_t nwords;
 };
 
-/* Exits with a message if the file is none that pathprof wrote. */
+/* Exits with a message if pathprof did not write the file. */
 void seeds__read(struct seeds *s, const char *path);
-/* To be freed; events tells which kind it was made from. */
+/* The caller frees it.  @events: made from an events file, not from a profile. */
 struct text mutate(const struct seeds *s, struct dice *d, bool *events);
 
 /*

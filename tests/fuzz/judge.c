@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What must be true of all that pathprof prints, whatever was in the file: no
- * control characters, JSON that is JSON, pictures that are XML.
+ * Checks pathprof's output, which must be well formed for any input file: no
+ * control characters, valid JSON, and pictures in valid XML.
  */
 #include <ctype.h>
 #include <string.h>

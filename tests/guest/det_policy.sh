@@ -28,10 +28,10 @@ receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
 check "receiver advertises more than stock" receiver
 
 # Cells of a window grid, with more than one seed, or window, each.
-# Written before a transfer, to use up the window, are small pieces; those still queued
-# fill the window as no stock segments do, and a trial is not to be held to that.
-# At 2 ms processing makes the round trips longer than the link's; nearly each takes all
-# of the window, so there is little to try, and nothing may be lost by it.
+# Before each transfer small writes use up the window.  Segments of these writes that are
+# still queued fill the window in a way that stock segments cannot, so a trial must not be
+# compared with that.  At 2 ms, processing makes the round trips longer than the link
+# does.  Nearly each uses the whole window, so a trial can gain little, and must not lose.
 cat >"$TMP/cells.toml" <<-END
 	title = "When to try"
 	[arms]

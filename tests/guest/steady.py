@@ -61,8 +61,8 @@ def transfer():
             pass
 
     enter("a")
-    # Since 6.12 the first segments set a clamp of their own; and what was on
-    # offer before is used up in pieces that fit, for it is not taken back.
+    # Since 6.12 the first segments set a clamp of their own.  A window that
+    # was advertised is never retracted, so it is used up in full segments.
     for segments in (4, 128):
         option(peer, socket.TCP_WINDOW_CLAMP, WINDOW)
         for _ in range(segments):

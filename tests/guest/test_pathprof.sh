@@ -129,9 +129,9 @@ some() {
 }
 
 listening() { ss -Hltn | grep -q ":$1 "; }
-# over NETNS...: no connection is left there that could still send: one whose
-# program has ended goes on, until what it sent last (a FIN, say) is known to
-# have arrived.  Time-wait only answers.
+# over NETNS...: no connection there can still send.  After its program has ended, a
+# connection sends until the peer has acknowledged everything, including the FIN.
+# In TIME-WAIT it only answers.
 over() {
 	local ns left
 	for ns; do

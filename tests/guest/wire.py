@@ -130,8 +130,8 @@ class Connection:
         return self.place(packet.seq) + packet.size
 
     def ends_old_cut(self, packet):
-        """Data queued before a size was chosen stays in pieces of one MSS,
-        and the last segment of each is what is left of it."""
+        """Data queued before a size was chosen stays in skbs of one MSS, and
+        the last segment of each is its remainder."""
         return self.end(packet) % self.mss == 0
 
     def offered(self, packet):
@@ -173,9 +173,9 @@ class Connection:
                            "there")
 
     def check_offers(self, frac, events):
-        """Every offer is whole segments and, of the rest, whole steps of
-        MSS/frac; or the one before, which stays until a step more fits; or
-        what is left of it, for an edge is never taken back."""
+        """Every window is a multiple of the MSS plus a multiple of MSS/frac.
+        Or it is the window before, which stays until another step fits, or
+        its remainder, because the right edge is never retracted."""
         step = self.mss // frac
         edge = self.edge
         before = self.edge
@@ -198,7 +198,7 @@ class Connection:
             acted += full and window % self.mss != 0 and new > edge
             edge = max(edge, new)
             before = window
-        # The tracepoint says what there was to offer.
+        # The tracepoint has the space that could be advertised.
         for event in events:
             space, stock, offer, mss = (event.fields[name] for name in
                                         ("space", "stock", "offer", "rcv_mss"))
@@ -221,7 +221,7 @@ class Connection:
         out at the window's end, and the piece it was cut from ends early."""
         step = self.mss // frac
         sizes = 0
-        grids = [(self.mss, 0)]  # sizes, and a place where a piece ends
+        grids = [(self.mss, 0)]  # sizes, and a place where an skb ends
         before = self.mss
         own = None
         for event, after in zip(events, events[1:]):
@@ -248,8 +248,8 @@ class Connection:
                         packet.fills or any((end - place) % size == 0
                                             for size, place in grids)):
                     continue
-                # Where this size's own pieces end is not known, but it is
-                # the same place modulo the size every time.
+                # Where skbs of this size end is unknown, but it is the same
+                # place modulo the size every time.
                 own = end % seg if own is None else own
                 if packet.size > seg or end % seg != own:
                     self.wrong(packet, f"{packet.size} bytes, kept {seg}")

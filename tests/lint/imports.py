@@ -18,7 +18,7 @@ IMPORT = re.compile(
 
 
 def names(path):
-    """What a module defines, as far as its text tells."""
+    """The names that a module's text defines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name

@@ -63,7 +63,7 @@ class Tree:
         path.chmod(0o755)
 
     def step(self, verdicts, before="", default=0):
-        """The step ends with what verdicts says of a release."""
+        """The step ends with the status that verdicts has for a release."""
         lines = "".join(f"*/vmlinuz-{release}) exit {status} ;;\n"
                         for release, status in verdicts.items())
         self.program("bisect-step", f"""

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# pathprof check: what became worse is found and named, what stayed within its
-# bounds is not, and what cannot be compared is said so.
+# pathprof check names the metrics that became worse, does not report changes
+# within their bounds, and refuses profiles that cannot be compared.
 set -u
 
 # shellcheck source=tests/unit/files.sh

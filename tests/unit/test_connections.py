@@ -80,7 +80,7 @@ def test_a_gain_of_its_own():
     assert [[b["share"] for b in pair] for pair in counted] == \
         12 * [[10, 50, 90]]
     assert len({tuple(b["place"] for b in pair) for pair in counted}) > 2
-    # 20 connections at 10 %: now and then an arm has none, and it is said.
+    # 20 connections at 10 %: sometimes an arm has none, and the result shows it.
     void = [r["void"] for r in records if r["void"]]
     assert all(v.startswith("empty arm") for v in void)
 

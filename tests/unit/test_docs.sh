@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The pages say what the code says: names, ranges and defaults of settings,
+# The pages agree with the code: names, ranges and defaults of settings,
 # counters, tracepoints, keys and options, in both directions.  Then one
 # violation of each check is planted in a copy of the tree, and the check must
 # object.

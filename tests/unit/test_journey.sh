@@ -141,7 +141,7 @@ told() {
 		grep -qE '^  10.9.0.1:[0-9]+ > 10.9.0.2:4023$' text
 }
 
-# Lost events leave a gap that is told, and an end that is not known.
+# Lost events leave a gap that is shown, and an unknown end.
 gaps() {
 	python3 -IS - "$KEPT" >gaps.events <<'END'
 import json, sys

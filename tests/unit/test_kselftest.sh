@@ -73,7 +73,7 @@ builds() {
 	done
 }
 
-# skips REASON COMMAND...: exit status 4 and the plan that says why
+# skips REASON COMMAND...: exit status 4 and a plan with the reason
 skips() {
 	local reason=$1 status
 	shift

@@ -61,7 +61,7 @@ DISK = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
 
 
 def test_a_disk_that_fails(state, root):
-    """The disk fails at each write and fsync, once or for good."""
+    """The disk fails at each write and fsync, once or permanently."""
     state.mkdir()
     tries, wrong = kill.disk_faults(state, root, WANTED, lambda: snapshot(root),
                                     DISK, range(1, 36))

@@ -73,7 +73,7 @@ FAILS = SAME.replace("ipv4 ok", "ipv4 fail a.pkt:9: timing")
 
 
 def test_as_the_script_says(compare):
-    """A script may differ where it says so."""
+    """A script may differ in the states that it declares."""
     status, output = compare(SAME, FAILS, FAILS, ONLY_STOCK)
     assert status == 0, output
     assert output.count("0 differ from stock, 0 not as they must") == 2, output

@@ -30,7 +30,7 @@ chmod +x "$tmp/bin/apt-get"
 n=0
 bad=0
 
-# expect NAME STATUS OUTPUT WORDS...: what scripts/root says to these words.
+# expect NAME STATUS OUTPUT WORDS...: what scripts/root prints for these words.
 expect() {
 	local name=$1 status=$2 output=$3 got said
 	shift 3

@@ -188,7 +188,7 @@ def test_long_tests_are_for_all_only():
 
 
 def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
-    """Nothing is built behind one's back: it says so and ends."""
+    """It builds nothing without being asked: it prints this and ends."""
     run = load_runner()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SystemExit) as end:

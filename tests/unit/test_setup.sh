@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What set-up says and when it stops, on machines played by stubs on PATH.
+# The messages of set-up and when it stops, on machines simulated by stubs on PATH.
 # Nothing is installed: apt-get is a stub that only leaves a trace.
 set -u
 

@@ -215,7 +215,7 @@ def test_accepts_the_end_of_the_window(judge):
 
 
 def followed(rest):
-    """A kept size of 850 becomes 800: pieces of 1700 are in the queue."""
+    """A kept size of 850 becomes 800 while skbs of 1700 are in the queue."""
     capture = kept([SEG] * 4)
     at = 160 * SEG
     capture.align("round", "keep", 800, 3200)
@@ -294,7 +294,7 @@ def test_old_cuts(judge):
             capture.data(at + piece, size)
         capture.offer(at + MSS, 3 * MSS)
     got, output = judge(capture, sender="small")
-    # The size itself is too small here; what is left of a piece is not.
+    # The size itself is too small here; the remainder of an skb is not.
     assert got == 1 and "350 bytes, though" in output
     assert "300 bytes" not in output
 

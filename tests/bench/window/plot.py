@@ -160,7 +160,7 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
     at = places(rows)
     windows = sorted({row.segments for row in rows})
     delays = sorted({row.rtt_ms for row in rows})
-    # A window beyond the header field: what scaling can say and it cannot.
+    # Without scaling the header field cannot hold these windows.
     impossible = {(row.path, False, row.segments) for row in rows
                   if row.segments * (min(row.mtu, 65535) - 52) > 65535}
     across = len(windows) * COLUMN

@@ -139,7 +139,7 @@ check "a feature that the driver lacks is reported" cannot "coalesce = { rx-usec
 	'ethtool -c eth-a'
 zerocopy() {
 	sed -i "s/^b = .*/b = { zerocopy = true, sender_cpu = 1, receiver_cpu = 0 }/" e.toml
-	# veth copies after all, and says so; but not what is dropped before it.
+	# veth makes copies and reports them, except for data dropped before it.
 	arm=b block 'raw["zerocopy_copied"] > max(10, raw["zerocopy_sent"])'
 }
 check "zero copy, each end on a CPU" zerocopy

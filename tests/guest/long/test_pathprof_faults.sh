@@ -30,7 +30,7 @@ recording() {
 	is "$(fields "$name.json" 'a["unaccounted"]')" 0
 }
 
-# exactly NAME COUNT: so many data packets came and went, and nobody else's.
+# exactly NAME COUNT: so many data packets were received and sent, and no others.
 exactly() { is "$(fields "$1.json" 'n("rx", "data"), n("tx", "data")')" "$2 $2"; }
 
 # Steps: 30 packets on two CPUs, 30 on one, 30 on two again.

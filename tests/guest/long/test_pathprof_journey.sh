@@ -68,9 +68,9 @@ for i in range(7):
 }
 check "events add up with fine stages, GRO and short reads" case_sums_fine
 
-# Steps: filters that know only after a packet's first events whether it is asked
-# for, while others come and go.
-# Expected: the same; what was filtered is not among the events.
+# Steps: filters that can decide only after a packet's first events, with other
+# traffic.
+# Expected: the same, and no events of filtered packets.
 only() { # NAME PORT: all packets are of that port
 	python3 -IS - "$1.events" "$1.json" "$2" <<'END'
 import json, sys
@@ -141,8 +141,8 @@ case_journey() {
 check "a journey is shown from its beginning to its end" case_journey
 
 # Steps: the buffer holds one page of events.
-# Expected: what found no room is counted, printed, and known by packet; the
-# rest is read.
+# Expected: lost events are counted, printed and known per packet; the others are
+# read.
 case_lost() {
 	"$PP" record --sample 1 --events lost.events --event-buffer 4 \
 		-o lost.json -- bash -c "$(declare -f transfer)
@@ -156,7 +156,7 @@ with open(sys.argv[1]) as f:
     head = json.loads(next(f))
     packets = [json.loads(line) for line in f]
 known = sum(p["lost"] for p in packets)
-# Of a packet that lost its last events, or all, nobody knows how many.
+# If a packet lost its last events, or all, their number is unknown.
 assert 0 < known <= head["lost"], (known, head["lost"])
 END
 	"$PP" journey lost.events >list && grep -q 'events lost$' list
