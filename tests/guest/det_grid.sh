@@ -31,11 +31,9 @@ mtu 9000 rtt 10 window 0.9 ws on, nodelay
 mtu 1500 rtt 10 window 2.6 ws on, bbr
 mtu 1500 rtt 10 window 0.9 ws off, mssfrac
 mtu 9000 rtt 10 window 2.6 ws off, mssfrac
-mtu 1500 rtt 10 window 0.9 ws off, gro off
 mtu 9000 rtt 10 window 0.9 ws off, write 1024
 mtu 1500 rtt 10 window 1.9 ws on, gso off
 mtu 9000 rtt 10 window 5.5 ws off, gso off
-mtu 9000 rtt 10 window 2.6 ws on, gro off
 mtu 9000 rtt 10 window 1.9 ws off, fq
 mtu 9000 rtt 10 window 0.9 ws on, cwnd 4
 mtu 9000 rtt 10 window 1.9 ws on, seed 3

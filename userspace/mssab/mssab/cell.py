@@ -54,6 +54,7 @@ class CellKey(Key):
     label_rank: int = 2
     # Setters.
     sysctls: Callable[[Any], dict[str, object]] | None = None
+    both_ends: bool = False         # sysctls; else those of the receiver
     offloads: tuple[str, ...] = ()  # of ethtool -K, at the end's device
     netem: str = ""                 # words for netem, for the data
     option: str = ""                # of tcpload
@@ -153,7 +154,7 @@ class Cell:
                       at_receiver=True, shapes_testbed=True, label="{}")
     ecn_mark_percent: float = _key(
         0.0, 0, 100, unit="%", links=WITH_DEVICE, shapes_testbed=True,
-        label="mark {:g} %", netem="loss random {:g}% ecn",
+        label="mark {:g} %", netem="loss random {:g}% ecn", both_ends=True,
         sysctls=lambda percent: {"net.ipv4.tcp_ecn": 1} if percent else {})
     rate_mbit: float = _key(0.0, 0, 400000, unit="Mbit/s", links=WITH_DEVICE,
                             shapes_testbed=True, label="rate {:g} Mbit/s")

@@ -47,6 +47,12 @@ def parse(text: str) -> dict[str, str]:
     return found
 
 
+def on(device: str, *where: str) -> set[str]:
+    """Features that are on, also those that stand for several."""
+    return set(re.findall(r"^\s*([a-z0-9-]+): on", command(
+        *where, "ethtool", "-k", device), re.M))
+
+
 def read(device: str, *where: str) -> Settings:
     """All settings of the device, without groups that its driver lacks.
     @where: words before the command, to run it in a namespace."""

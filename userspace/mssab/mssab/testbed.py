@@ -19,6 +19,7 @@ from typing import Any
 from . import cwnd_lock, ends, ethtool, host, loads, module, netem, nic_move, profiler
 from .cell import INTERFACES, KEYS, LOOPBACK, Cell
 from .ends import RECEIVER, SENDER, Ends
+from .errors import MssabError
 from .experiment import Arm
 from .netns import command, counters, snmp, write_sysctls
 
@@ -57,13 +58,20 @@ def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:
     for name, key in KEYS.items():
         if key.offloads and getattr(cell, name) != key.default:
             end, device = devices[key.at_receiver]
-            command("ip", "netns", "exec", end, "ethtool", "-K", device,
+            where = "ip", "netns", "exec", end
+            before = ethtool.on(device, *where)
+            command(*where, "ethtool", "-K", device,
                     *(word for offload in key.offloads
                       for word in (offload, "off")))
+            if ethtool.on(device, *where) == before:
+                raise MssabError(f"{name} = false changes nothing: {device} has "
+                                 "it off already (a veth device has GRO off)")
 
 
-def _cell_sysctls(cell: Cell) -> dict[str, object]:
-    return {name: value for key_name, key in KEYS.items() if key.sysctls
+def _cell_sysctls(cell: Cell, everywhere: bool) -> dict[str, object]:
+    """The sysctls of the receiver; @everywhere: only those of both ends."""
+    return {name: value for key_name, key in KEYS.items()
+            if key.sysctls and (key.both_ends or not everywhere)
             for name, value in key.sysctls(getattr(cell, key_name)).items()}
 
 
@@ -153,8 +161,8 @@ class Testbed:
         else:
             self._connect(cell, between, device or {})
         for end in between.namespaces:
-            if end == between.receiver or cell.window_segments:
-                write_sysctls(end, _cell_sysctls(cell))
+            of_receiver = end == between.receiver or bool(cell.window_segments)
+            write_sysctls(end, _cell_sysctls(cell, not of_receiver))
         # These loads cannot choose it themselves; iperf3 and tcpload can.
         if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
             write_sysctls(between.sender, {
