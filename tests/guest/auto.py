@@ -118,8 +118,8 @@ def auto(end, directory, block, wish):
     """Run msstune auto in this process: Python starts slowly in a guest."""
     sys.argv = ["msstune", "--state", f"{directory}/state", "auto", "--yes",
                 "--pairs", "8", "--block", block, "--settle", "2s", "--interval",
-                "3s", "--rate", wish, "--allow-disruptive", "--no-report", "-o",
-                f"{directory}/results"]
+                "3s", "--rate", wish, "--allow-disruptive", "--no-report",
+                "--no-profile", "-o", f"{directory}/results"]
     with inside(end):
         return cli.main()
 

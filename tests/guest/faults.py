@@ -134,7 +134,7 @@ CROWD = {"connections": 3}
 #: the right limit.
 CASES = {
     "nothing is wrong": dict(
-        pair={"ingress": "rate 5mbit"}, want="path"),
+        pair={"ingress": "rate 5mbit limit 40"}, want="path"),
     "receive buffer too small": dict(
         b={"net.ipv4.tcp_rmem": SMALL}, want="receive-window"),
     "the same, seen by the receiver": dict(
@@ -185,7 +185,7 @@ CASES = {
         f"ip -n $B route change 10.9.0.0/24 dev vb src {ADDRESS} advmss 8960; "
         "ip netns exec $A ethtool -K va gso off tso off", want="mtu"),
     "timestamps on one side": dict(
-        pair={"ingress": "rate 5mbit"}, b={"net.ipv4.tcp_timestamps": 0},
+        pair={"ingress": "rate 5mbit limit 40"}, b={"net.ipv4.tcp_timestamps": 0},
         want="timestamps"),
 }
 

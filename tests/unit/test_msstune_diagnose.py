@@ -14,7 +14,7 @@ TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import collect, diagnose, sockdiag  # noqa: E402
+from msstune import diagnose, profile_facts, sockdiag  # noqa: E402
 
 
 def first(given):
@@ -64,7 +64,8 @@ QUEUE = {"rtt": 25000}
     ({"max_pacing_rate": 13 * 10**6}, "pacing"),
     (LOSSY | {"options": 5}, "sack-off"),
     (LOSSY, "loss"),
-    (LOSSY | {"d_dsack_dups": 90}, "loss"),
+    (LOSSY | {"d_dsack_dups": 90}, "ack-loss"),
+    (LOSSY | {"d_dsack_dups": 90, "d_reord_seen": 20}, "reordering"),
     (LOSSY | QUEUE, "path"),
     (LOSSY | QUEUE | {"d_dsack_dups": 90}, "path"),
     (QUEUE, "path"),
@@ -139,7 +140,8 @@ def test_an_earlier_drop_explains_recovery():
     ({"cpus": {"0": CPU | {"idle": 5, "softirq": 180}, "1": CPU}},
      "cpu-softirq"),
     ({"softnet": [{"cpu": 0, "processed": 9, "dropped": 0, "squeezed": 106}],
-      "flows": [SENDER | {"high_unacked": 20, "d_bytes_acked": 30000}]},
+      "flows": [SENDER | {"high_unacked": 20, "d_bytes_acked": 30000,
+                          "d_data_segs_out": 21}]},
      "budget"),
     ({"mssfrac": {"treated_tx_trials": 20, "treated_tx_reverted": 19,
                   "treated_tx_kept": 1}}, "mssfrac"),
@@ -148,8 +150,8 @@ def test_host_where_no_connection_has_a_limit(more, limit):
     assert first(facts({"high_unacked": 20}, **more)).limit == limit
 
 
-def test_a_shaper_at_its_rate_is_the_path():
-    for share, limit in ((0.99, "path"), (0.5, "unknown")):
+def test_a_shaper_at_its_rate():
+    for share, limit in ((0.99, "shaper"), (0.5, "unknown")):
         queue = {"kind": "tbf", "drops": 0, "packets": 9, "bytes": 2 * 10**6 * share,
                  "options": {"rate": 10**6}}
         assert first(facts({"high_unacked": 20}, devices=device(qdiscs=[queue]))
@@ -300,7 +302,7 @@ def test_command(live, tmp_path):
     path.write_text(json.dumps(live))
 
     def call(*arguments):
-        return subprocess.run([TOOL, "diagnose", *arguments], text=True,
+        return subprocess.run([TOOL, "diagnose", "--no-profile", *arguments], text=True,
                               capture_output=True, check=False)
     done = call("--facts", path, "--json")
     document = json.loads(done.stdout)
@@ -322,6 +324,6 @@ def test_profile(tmp_path):
                    "work_ns": 900, "stages": [1, 2], "stage_ns": [300, 600]},
                   {"direction": "tx", "flags": [], "packets": 1, "work_ns": 100,
                    "stages": [1], "stage_ns": [100]}]}))
-    top = collect.profile(path)[0]
+    top = profile_facts.read(path)["profile"][0]
     assert top["share"] == .9 and top["stage"] == "copy"
     assert top["ns_per_packet"] == 90

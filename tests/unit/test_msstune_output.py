@@ -86,7 +86,7 @@ def test_save(tmp_path):
     done = call("diagnose", "--interval", "1ms", "--save", "/none/such")
     assert done.returncode == 2 and "no folder" in done.stderr
     for command in ("diagnose", "plan"):
-        done = call(command, "--interval", "1ms", "--save", "-")
+        done = call(command, "--no-profile", "--interval", "1ms", "--save", "-")
         assert json.loads(done.stdout)["format"] == "msstune-facts"
 
 

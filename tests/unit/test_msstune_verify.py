@@ -447,7 +447,7 @@ def test_no_extra_dumps_where_they_are_expensive(share, count, monkeypatch):
 def autos(root, state, monkeypatch, watched, *more):
     """Run msstune auto with these facts, one for each round."""
     rounds = iter(watched)
-    monkeypatch.setattr(collect, "collect", lambda interval: next(rounds))
+    monkeypatch.setattr(collect, "collect", lambda interval, record: next(rounds))
     results = state.with_name("auto")
     monkeypatch.setattr(sys, "argv", [
         "msstune", "--state", str(state), "--root", str(root), "auto", "--pairs",
@@ -511,7 +511,7 @@ def test_auto_reports_after_an_error(fake, root, state, monkeypatch):
 
 def test_the_load_of_auto_must_last(fake, root, state, monkeypatch, capsys):
     """The load must still run at the end of the diagnosis."""
-    monkeypatch.setattr(collect, "collect", lambda interval: time.sleep(.5))
+    monkeypatch.setattr(collect, "collect", lambda interval, record: time.sleep(.5))
     for load, status, sentence in (("sleep .1", 1, "load ended before"),
                                    ("sleep 1", 1, "load ended before")):
         monkeypatch.setattr(sys, "argv", [
@@ -519,7 +519,7 @@ def test_the_load_of_auto_must_last(fake, root, state, monkeypatch, capsys):
             "--settle", "600ms" if load == "sleep 1" else "1ms", "--load", load])
         assert cli.main() == status
         assert sentence in capsys.readouterr().err
-    monkeypatch.setattr(collect, "collect", lambda interval: facts())
+    monkeypatch.setattr(collect, "collect", lambda interval, record: facts())
     monkeypatch.setattr(sys, "argv", [
         "msstune", "--state", str(state), "--root", str(root), "auto",
         "--settle", "1ms", "--load", "sleep .5"])

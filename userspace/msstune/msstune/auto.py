@@ -29,6 +29,7 @@ class Search:
     rounds: int = 5
     load: str = ""              # a command to run during a diagnosis
     settle: float = 2.0         # seconds between its start and the diagnosis
+    record: bool = False        # a profile, where that is possible
 
 
 @dataclass
@@ -71,7 +72,7 @@ def _loaded(search: Search) -> Iterator[None]:
 def look(search: Search) -> Round:
     """Diagnose and plan."""
     with _loaded(search):
-        facts = collect.collect(search.interval)
+        facts = collect.collect(search.interval, record=search.record)
     found = diagnose.diagnose(facts)
     return Round(diagnose.verdict(found), found, plan.propose(
         facts, found, plan.Wish(search.rate)))

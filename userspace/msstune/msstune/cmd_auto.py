@@ -22,6 +22,7 @@ def add(commands: options.Commands) -> None:
                      help="bit/s a connection should reach: 10G")
     cmd.add_argument("--rounds", type=units.whole(1, 100), default=5,
                      metavar="N", help="at most N rounds, default 5")
+    options.add_recording(cmd)
     options.add_permissions(cmd)
     options.add_experiments(cmd)
     options.add_json(cmd)
@@ -44,7 +45,8 @@ def _dry_run(request: Request, search: Search) -> int:
 
 def run(args: argparse.Namespace) -> int:
     request = options.request(args)
-    search = Search(args.interval, args.rate, args.rounds, args.load, args.settle)
+    search = Search(args.interval, args.rate, args.rounds, args.load, args.settle,
+                    not args.no_profile)
     if not request.yes:
         return _dry_run(request, search)
     session = cmd_verify.verifier(request, options.protocol(args), args.output)

@@ -38,7 +38,8 @@ def facts_of(args: argparse.Namespace) -> collect.Facts:
                              f"{error}") from error
     if args.save:
         output_file.check(args.save)
-    facts = collect.collect(args.interval, profile_file=args.profile)
+    facts = collect.collect(args.interval, profile_file=args.profile,
+                            record=not args.no_profile)
     if args.save:
         output_file.store(args.save, json.dumps(facts))
     return facts

@@ -6,7 +6,6 @@ that cannot be read is left out and named in "missing".
 """
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -14,8 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import collect_device, sockdiag, system, throughput
-from .errors import TuneError, UsageError
+from . import (
+    collect_device,
+    collect_host,
+    profile_facts,
+    profile_recorder,
+    sockdiag,
+    system,
+    throughput,
+)
+from .errors import TuneError
 
 Facts = dict[str, Any]
 SYSCTLS = (
@@ -27,7 +34,10 @@ SYSCTLS = (
     "net.core.rmem_max", "net.core.wmem_max", "net.core.default_qdisc",
     "net.core.netdev_max_backlog", "net.core.netdev_budget",
     "net.core.netdev_budget_usecs", "net.core.busy_poll", "net.core.busy_read",
-    "net.core.rps_sock_flow_entries", "net.mssfrac.tx_frac",
+    "net.core.rps_sock_flow_entries", "net.core.somaxconn",
+    "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_no_ssthresh_metrics_save", "net.ipv4.ip_local_port_range",
+    "net.mssfrac.tx_frac",
     "net.mssfrac.rx_frac", "net.mssfrac.seg_max", "net.mssfrac.tx_steady",
     "net.mssfrac.rx_mss_est", "net.mssfrac.ab_percent")
 #: Seconds between dumps that catch short connections, and the largest number of
@@ -45,7 +55,7 @@ GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
            "rcv_ooopack", "drops")
 #: Fields whose range over the interval matters; added as low_NAME and high_NAME.
 RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
-          "notsent_bytes", "wmem_queued")
+          "notsent_bytes", "wmem_queued", "last_data_sent")
 
 
 def snmp(net: Path) -> dict[str, int]:
@@ -115,26 +125,6 @@ def sysctls() -> dict[str, str]:
     return found
 
 
-def profile(path: Path) -> list[dict[str, Any]]:
-    """The most expensive paths of a pathprof profile."""
-    try:
-        document = json.loads(path.read_text("utf-8"))
-        if document["format"] != "pathprof-profile":
-            raise ValueError("not a pathprof profile")
-        names = {stage["id"]: stage["name"] for stage in document["stages"]}
-        total = sum(p["work_ns"] for p in document["paths"]) or 1
-        rows = [{"direction": p["direction"], "flags": p["flags"],
-                 "packets": p["packets"], "share": p["work_ns"] / total,
-                 "ns_per_packet": p["work_ns"] / max(1, p["packets"]),
-                 "stage": names[max(zip(p["stage_ns"], p["stages"]))[1]]}
-                for p in document["paths"]]
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: not a profile of pathprof: {error}") from error
-    return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:10]
-
-
 def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
     """The processes that hold these sockets, and the CPU on which each ran last."""
     found: dict[int, dict[str, Any]] = {}
@@ -194,13 +184,45 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
+        flow.update(_waits([sockdiag.unpack(looks[n][cookie]) for n in dumps]))
         found.append(flow)
     return found
 
 
-def collect(interval: float, looks: int = 4,
-            profile_file: Path | None = None) -> Facts:
-    """Collect facts for @interval seconds, with @looks regular dumps."""
+def _waits(seen: list[dict[str, Any]]) -> dict[str, int]:
+    """In how many dumps less than a segment waited though window and congestion
+    window had room: with nothing in flight, and with something."""
+    idle = flying = 0
+    for one in seen:
+        waits = 0 < one["notsent_bytes"] < one["snd_mss"] \
+            and one["unacked"] < one["snd_cwnd"] \
+            and one["snd_wnd"] >= 2 * one["snd_mss"]
+        idle += waits and not one["unacked"]
+        flying += waits and one["unacked"] > 0
+    return {"looks": len(seen), "looks_corked": idle, "looks_nagle": flying}
+
+
+def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
+            record: bool = False) -> Facts:
+    """Collect facts for @interval seconds, with @looks regular dumps.  @record: a
+    profile as well, where that is possible."""
+    recorder = profile_recorder.Recorder() if record and not profile_file else None
+    if not recorder:
+        return _collect(interval, looks, profile_file)
+    try:
+        recorder.start()
+        facts = _collect(interval, looks, None)
+        path = recorder.stop()
+        if path:
+            facts |= profile_facts.read(path)
+        else:
+            facts["missing"].append(f"profile: {recorder.missing}")
+        return facts
+    finally:
+        recorder.close()
+
+
+def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     net = Path("/proc/thread-self/net")
     missing: list[str] = []
 
@@ -213,8 +235,11 @@ def collect(interval: float, looks: int = 4,
 
     counters: dict[str, Callable[[], Any]] = {
         "snmp": lambda: snmp(net), "cpus": cpus,
-        "mssfrac": lambda: mssfrac(net), "irqs": collect_device.interrupts}
-    known_profile = profile(profile_file) if profile_file else []
+        "mssfrac": lambda: mssfrac(net), "irqs": collect_device.interrupts,
+        "conntrack": lambda: collect_host.conntrack(net),
+        "firewall": collect_host.firewall, "throttled": collect_host.throttled}
+    known_profile = profile_facts.read(profile_file) if profile_file else \
+        {"profile": []}
     before = {name: part(name, read) for name, read in counters.items()}
     soft = part("softnet", lambda: softnet(net))
     devices = part("devices", collect_device.devices)
@@ -246,6 +271,15 @@ def collect(interval: float, looks: int = 4,
     facts["devices"] = collect_device.difference(
         devices, part("devices", collect_device.devices), took)
     facts["sockstat"] = part("sockstat", lambda: sockstat(net))
+    states: dict[str, Callable[[], Any]] = {
+        "listeners": collect_host.listeners, "unanswered": collect_host.unanswered,
+        "ports": lambda: collect_host.ports(
+            facts["sockstat"].get("tw", 0) + facts["sockstat"].get("inuse", 0)),
+        "conntrack_size": collect_host.conntrack_size,
+        "routes": collect_host.routes, "tcp_metrics": collect_host.tcp_metrics,
+        "neighbours": collect_host.neighbours}
+    for name, read in states.items():
+        facts[name] = part(name, read)
     facts["pressure"] = part("pressure", lambda: pressure(net))
     facts["sysctl"] = sysctls()
     facts["congestion_controls"] = part("congestion_controls", lambda: Path(
@@ -258,7 +292,13 @@ def collect(interval: float, looks: int = 4,
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
     for flow in busiest:
         if flow["inode"] in owners:
-            flow["owner"] = owners[flow["inode"]]
-    facts["profile"] = known_profile
+            flow["owner"] = owners[flow["inode"]] | {"cgroup": collect_host.cgroup_of(
+                owners[flow["inode"]]["pid"])}
+    remotes = {r.rpartition(":")[0].strip("[]") for r in [
+        *(f["remote"] for f in busiest[:3]),
+        *(u["remote"] for u in facts["unanswered"] or [])][:5]}
+    facts["gateways"] = part("gateways", lambda: collect_host.gateways(
+        sorted(remotes)))
+    facts |= known_profile
     facts["missing"] = missing
     return facts

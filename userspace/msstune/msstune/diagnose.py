@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import rules_flow, rules_host
+from . import rules_flow, rules_host, rules_route, rules_tables, rules_wait
 from .collect import Facts
 from .diagnosis import Diagnosis
 
 #: limit of a connection: findings of the host that explain it better.
 _CAUSES = {
     "loss": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
-             "memory-pressure"),
+             "memory-pressure", "own-firewall"),
+    "policer": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
+                "memory-pressure", "own-firewall"),
+    "ack-loss": ("backlog-drops", "ring-drops", "own-firewall"),
+    "path-down": ("own-firewall", "accept-queue", "conntrack-full"),
+    "no-answer": ("own-firewall", "accept-queue", "syn-queue", "conntrack-full",
+                  "path-down"),
+    "mtu": ("own-firewall", "accept-queue", "path-down"),
+    "peer-accept-queue": ("accept-queue",),
+    "application-receive": ("cpu-quota",), "reader-stopped": ("cpu-quota",),
+    "application-send": ("cpu-quota",),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
     "sack-off": (),
     "recovery": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
     "receive-window": ("memory-pressure",),
     "mss-granularity": ("memory-pressure",),
-    "peer-application": ("memory-pressure",),
+    "peer-application": ("memory-pressure", "cpu-quota"),
+    "peer-stopped": ("cpu-quota",),
     "unknown": ("cpu-softirq", "placement", "cpu", "interrupt-rate",
                 "coalescing", "offload-off"),
 }
@@ -31,7 +42,7 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
     """Of a connection with both ends here, keep the more specific diagnosis."""
     ends = {d.subject: d for d in flows}
     dull = ("unknown",)
-    vague = (*dull, "receive-window", "peer-application")
+    vague = (*dull, "receive-window", "peer-application", "peer-stopped")
     kept = []
     for d in flows:
         local, _, remote = d.subject.partition(" > ")
@@ -39,7 +50,8 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
         if other and (
                 d.limit in dull and other.limit not in dull
                 or d.limit in vague and other.limit in (
-                    "application-receive", "receive-buffer-fixed",
+                    "application-receive", "reader-stopped", "route-window",
+                    "adv-win-scale", "receive-buffer-fixed",
                     "window-scaling")
                 or d.limit == other.limit and d.subject > other.subject):
             continue
@@ -55,7 +67,8 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
                          for f in facts["flows"]) if d]
     flows = _joined(flows)
     unknown = any(d.limit == "unknown" for d in flows)
-    host = list(rules_host.diagnose(facts))
+    host = [*rules_host.diagnose(facts), *rules_tables.diagnose(facts),
+            *rules_route.initial(facts), *rules_wait.unanswered(facts)]
     # A drop in a local queue can reduce cwnd without a retransmission.
     suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
                     for f in facts["flows"])

@@ -22,12 +22,18 @@ def add_json(cmd: argparse.ArgumentParser) -> None:
                      help="print one JSON object instead of text")
 
 
+def add_recording(cmd: argparse.ArgumentParser) -> None:
+    cmd.add_argument("--no-profile", action="store_true",
+                     help="do not record with pathprof, which root does by default")
+
+
 def add_facts(cmd: argparse.ArgumentParser) -> None:
     """Where the facts of a diagnosis come from."""
     cmd.add_argument("--interval", type=units.seconds, default=3.0,
                      metavar="TIME", help="how long to watch, default 3s")
     cmd.add_argument("--profile", type=Path, metavar="FILE",
                      help="also use this pathprof profile of the traffic")
+    add_recording(cmd)
     cmd.add_argument("--facts", type=Path, metavar="FILE",
                      help="use facts stored by --save instead of watching")
     cmd.add_argument("--save", type=Path, metavar="FILE",

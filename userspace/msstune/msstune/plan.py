@@ -115,7 +115,9 @@ def _send_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     need, how = _bdp(d, wish)
     size, note = buffer_for(need, facts)
     low, middle, high = triple(facts, "net.ipv4.tcp_wmem")
-    if size > high:
+    # Autotuning would have raised a full buffer up to the third value.
+    fixed = 0 < d.numbers.get("sndbuf", 0) < high / 2
+    if size > high and not fixed:
         yield Proposal("sysctl:net.ipv4.tcp_wmem", f"{low} {middle} {high}",
                        f"{low} {max(middle, WMEM_START)} {size}",
                        "unacknowledged data stays in the send buffer, which was "
@@ -199,7 +201,9 @@ def _sack(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
 def _loss(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     now = facts["sysctl"].get("net.ipv4.tcp_congestion_control", "")
     usable = facts.get("congestion_controls", "").split()
-    if now != "bbr" and "bbr" in usable:
+    # A policer must be ruled out: there bbr only loses more.
+    single = 0 < d.numbers.get("losses_per_recovery", 0) <= 2.5
+    if now != "bbr" and "bbr" in usable and single:
         yield Proposal("sysctl:net.ipv4.tcp_congestion_control", now, "bbr",
                        "cubic and reno reduce their window after losses that are not "
                        "congestion; bbr's model ignores single losses", d.why,
@@ -229,12 +233,116 @@ def _reader(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
                    "none")
 
 
+def _advice(text: str, source: str) -> Answer:
+    """Advice that only a person can follow."""
+    def answer(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+        yield Proposal("", "", "", f"{d.subject}: {text}", d.why, source, "none")
+    return answer
+
+
+#: What no setting of this host repairs.
+_ADVICE = {limit: _advice(*words) for limit, words in {
+    "reader-stopped": ("find out why the process does not read (its stack: "
+                       "/proc/PID/stack, gdb)", "tcp(7)"),
+    "peer-stopped": ("look at the reader on that machine; no setting here helps",
+                     "tcp(7)"),
+    "path-down": ("repair the path; ip route get and ip neigh show the next hop",
+                  "ip-route(8), ip-neighbour(8)"),
+    "no-answer": ("check the service and the firewalls on the way", "tcp(7)"),
+    "peer-accept-queue": ("there the program must accept faster, or listen with a "
+                          "longer backlog", "listen(2)"),
+    "cork": ("in the program: clear TCP_CORK (or leave MSG_MORE out) with the last "
+             "write of a message", "tcp(7)"),
+    "nagle": ("in the program: write a message at once (writev), or set TCP_NODELAY",
+              "RFC 896, RFC 1122 4.2.3.4; tcp(7)"),
+    "small-writes": ("in the program: larger writes, or TCP_CORK around several",
+                     "tcp(7)"),
+    "bufferbloat": ("shorten the queue where it is: fq_codel or cake there, or a "
+                    "shaper here below the rate of the path",
+                    "RFC 7567, RFC 8290; tc-cake(8)"),
+    "shaper": ("its limit was set on purpose: ask first", "tc(8)"),
+    "policer": ("pace below the rate that gets through (SO_MAX_PACING_RATE, fq "
+                "maxrate), or have the bucket enlarged", "RFC 2475; Flach et al., "
+                "SIGCOMM 2016"),
+    "reordering": ("find the parallel paths (bonding round-robin, ECMP per packet)",
+                   "RFC 8985"),
+    "ack-loss": ("look for losses on the way back: the peer's uplink", "RFC 3449"),
+    "own-firewall": ("look at that rule (nft -a list ruleset)", "nft(8)"),
+    "cpu-quota": ("raise cpu.max, or give the program less to do",
+                  "docs.kernel.org/admin-guide/cgroup-v2"),
+}.items()}
+
+
+def _sysctl(key: str, new: Callable[[str, Diagnosis], str], reason: str,
+            source: str, risk: str) -> Answer:
+    """One sysctl, from its present value."""
+    def answer(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+        old = facts["sysctl"].get(key, str(d.numbers.get("max", "")))
+        if old and old != new(old, d):
+            yield Proposal(f"sysctl:{key}", old, new(old, d), reason, d.why, source,
+                           risk)
+    return answer
+
+
+def _accept(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    most = facts["sysctl"].get("net.core.somaxconn", "0")
+    if int(most) and d.numbers.get("backlog") == int(most):
+        yield Proposal("sysctl:net.core.somaxconn", most, str(int(most) * 4),
+                       "listen() is limited to it; restart the program, if it asks "
+                       "for more", d.why, f"{IP_SYSCTL}; listen(2)",
+                       "connections wait longer")
+    yield Proposal("", "", "", f"{d.subject}: accept faster, or pass a longer backlog "
+                   "to listen()", d.why, "listen(2)", "none")
+
+
+def _route(key: str, new: str) -> Answer:
+    """A metric of a route."""
+    def answer(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+        for route in facts.get("routes") or []:
+            if key in route and d.numbers.get("dst", route["dst"]) == route["dst"]:
+                yield Proposal(f"route:{route['dst']}:{key}", str(route[key]), new,
+                               "the route limits it; somebody chose that: ask first",
+                               d.why, "ip-route(8)", "new connections only")
+    return answer
+
+
+_MORE: dict[str, Answer] = {
+    "accept-queue": _accept,
+    "syn-queue": _sysctl("net.ipv4.tcp_max_syn_backlog",
+                         lambda old, _: str(int(old) * 4),
+                         "half-open connections did not fit", IP_SYSCTL,
+                         "memory, in a SYN flood"),
+    "conntrack-full": _sysctl("net.netfilter.nf_conntrack_max",
+                              lambda old, _: str(int(old) * 4),
+                              "new connections are dropped while the table is full",
+                              "docs.kernel.org/networking/nf_conntrack-sysctl",
+                              "memory: some 300 bytes for an entry"),
+    "ports-used-up": _sysctl("net.ipv4.ip_local_port_range",
+                             lambda _old, _: "1024 65535",
+                             "no port is left for new connections to that end",
+                             IP_SYSCTL, "services above 1024 need "
+                             "ip_local_reserved_ports"),
+    "idle-restart": _sysctl("net.ipv4.tcp_slow_start_after_idle",
+                            lambda _old, _: "0",
+                            "the congestion window is kept over a pause",
+                            f"RFC 2861; {IP_SYSCTL}", "a burst after each pause"),
+    "stale-metrics": _sysctl("net.ipv4.tcp_no_ssthresh_metrics_save",
+                             lambda _old, _: "1",
+                             "an old threshold ends slow start early; also once: ip "
+                             "tcp_metrics flush", IP_SYSCTL, "low"),
+    "adv-win-scale": _sysctl("net.ipv4.tcp_adv_win_scale", lambda _old, _: "1",
+                             "half of a buffer is window again", IP_SYSCTL,
+                             "memory, where packets are small"),
+    "initcwnd": _route("initcwnd", "10"), "cwnd-clamp": _route("cwnd", "none"),
+    "route-window": _route("window", "none"),
+}
+
 _ANSWERS: dict[str, Answer] = {
     "receive-window": _receive_window, "receive-buffer-fixed": _fixed_buffer,
     "send-buffer": _send_buffer, "window-scaling": _scaling,
     "mss-granularity": _granularity, "pacing": _pacing, "sack-off": _sack,
     "loss": _loss, "mtu": _mtu, "application-receive": _reader,
-    "peer-application": _reader,
+    "peer-application": _reader, **_ADVICE, **_MORE,
     **{limit: _without_wish(answer)
        for limit, answer in plan_host.ANSWERS.items()},
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import recovery, units
+from . import recovery, rules_route, rules_wait, units
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
@@ -24,6 +24,12 @@ WASTE = 1 / 24       # unused share of a window worth acting on, as in mssfrac
 FEW = 16             # segments in a window below which granularity matters
 LOSS = 5e-4          # retransmitted share of segments that counts as loss
 FULL_RTT = 1.5       # round trip over its minimum that shows a queue
+BLOATED = 5          # the same, of a queue that is far too long,
+BLOATED_US = 400_000  # if it also takes that long
+SINGLE = 2.5         # losses per recovery that are single losses
+GROUP = 4            # losses per recovery that are no single losses
+GROWN = 30           # segments, three times the initial congestion window
+SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 UNSCALED = 65535     # bytes, the largest window without scaling
 LEAST = 20_000       # bytes below which a connection is not judged
 
@@ -46,16 +52,20 @@ def moved(facts: Facts) -> int:
 def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     """None: too little data moved.  @total: moved()."""
     sent, received = flow["d_bytes_acked"], flow["d_bytes_received"]
-    stuck = flow["unacked"] and flow["retransmits"] > 1
-    if max(sent, received) < LEAST and not (stuck or flow["wqueue"] > LEAST
-                                            or flow["rqueue"] > LEAST):
-        return None
     weight = 50 * max(sent, received) / total
-    answer = (_sender if stuck or sent >= received and not flow["rqueue"] > sent
-              else _receiver)(flow, facts)
+    stopped = rules_wait.stopped(flow, facts)
+    waits = stopped or rules_wait.held_back(flow, facts)
+    if not waits and max(sent, received) < LEAST and not (
+            flow["wqueue"] > LEAST or flow["rqueue"] > LEAST):
+        return None
+    answer = waits or (_sender if sent >= received and not flow["rqueue"] > sent
+                       else _receiver)(flow, facts)
     limit, confidence, why, change, numbers = answer
-    if stuck:
-        weight = max(weight, 40.0)  # a stuck connection has no share of the bytes
+    if stopped:
+        weight = rules_wait.STOPPED * (1.0 if confidence == "high" else 0.95)
+        return Diagnosis(name(flow), limit, confidence, why, change, weight, numbers)
+    if waits:
+        weight = max(weight, rules_wait.HELD)   # it moves little: that is the fault
     factor = 1.0 if confidence == "high" else 0.8
     return Diagnosis(name(flow), limit, confidence, why, change,
                      weight * factor, numbers)
@@ -76,14 +86,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                "rtt_us": f["rtt"], "snd_cwnd": f["snd_cwnd"],
                "snd_mss": f["snd_mss"], "snd_wnd": f["high_snd_wnd"],
                "sndbuf": f.get("sndbuf", 0), "cc": f["cc"]}
-    if f["unacked"] and f["retransmits"] > 1 and not f["d_bytes_acked"]:
-        return ("mtu", "medium",
-                f"{f['retransmits']} timeouts in a row with segments of "
-                f"{f['snd_mss']} bytes, and no ACK arrives",
-                "ping -M do with that size gets a reply; then the path has "
-                "another fault", numbers)
     if busy < SELDOM and not f["d_total_retrans"]:
-        return _idle(busy, numbers)
+        return _restarted(f, facts, numbers) or _idle(busy, numbers)
     if rwnd >= LIMITED:
         return _window(f, rwnd, numbers)
     if sndbuf >= LIMITED:
@@ -113,23 +117,71 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "stays", numbers | {"maxrate": shaped[1]})
     least = 2 if f["options"] & OPT_SACK else 1
     if loss >= LOSS and f["d_total_retrans"] >= least:
-        return _lossy(f, loss, rate, numbers)
+        return _lossy(f, facts, loss, numbers)
+    size = f["d_bytes_acked"] / max(1, f["d_data_segs_out"])
+    if size < SMALL * f["snd_mss"] and f["d_data_segs_out"] > MANY * interval \
+            and f["high_unacked"] > 8:
+        return ("small-writes", "medium",
+                f"{f['d_data_segs_out'] / interval:,.0f} segments/s of {size:.0f} "
+                f"bytes, {f['high_unacked']} in flight: each write is a packet",
+                "larger writes, or writes without TCP_NODELAY, change nothing",
+                numbers | {"bytes_per_segment": size})
+    limited = rules_route.sender(f, facts, numbers)
+    if limited:
+        return limited
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
+    if f["rtt"] >= BLOATED * f["min_rtt"] > 0 \
+            and f["rtt"] - f["min_rtt"] > BLOATED_US:
+        return _bloated(f, facts, numbers)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
                 "minimum without loss: the bottleneck has a queue",
                 "the rate is below what the link can carry", numbers)
-    full = _full(facts)
-    if full:
-        return ("path", "medium", full, "its rate limit is above that",
-                numbers)
+    held = _full(facts) or _held(facts)
+    if held:
+        return ("shaper", "high", held, "the rate stays the same with a higher "
+                "limit", numbers)
     if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1:
         return _recovering(f, numbers)
     return ("unknown", "low",
             "neither window, buffer, loss, pacing nor the application explains "
             "its rate", "a longer --interval, or a pathprof --profile", numbers)
+
+
+def _restarted(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
+    """Bursts that begin with the initial window after each pause, though the window
+    had grown.  The kernel reduces it when the next burst begins, so dumps do not
+    show it."""
+    pause = 1000 * f.get("high_last_data_sent", 0)
+    if facts["sysctl"].get("net.ipv4.tcp_slow_start_after_idle") != "1" \
+            or f["cc"] == "bbr" or f.get("total_retrans", 1) \
+            or not 0 < f.get("rto", 0) <= pause \
+            or f["snd_ssthresh"] >= 2**31 - 1 or f["snd_cwnd"] < GROWN:
+        return None
+    return ("idle-restart", "medium",
+            f"it sends in bursts, with pauses of {units.duration(pause / 1e6)} or "
+            f"more; after {units.duration(f['rto'] / 1e6)} (RTO) the kernel forgets "
+            f"its congestion window of {f['snd_cwnd']} segments",
+            "bursts take as long with tcp_slow_start_after_idle=0",
+            numbers | {"pause_us": pause, "rto_us": f["rto"]})
+
+
+def _bloated(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
+    """A queue that takes several round trips; of this host, if one is as long."""
+    queued = f["rtt"] - f["min_rtt"]
+    own = [f"{name_} {q['kind']}" for name_, device in facts["devices"].items()
+           for q in device["qdiscs"] if q["kind"] != "netem"
+           and (q.get("backlog") or 0) > 0.5 * numbers["bits_per_second"] / 8
+           * queued / 1e6]
+    return ("bufferbloat", "medium",
+            f"the round trip is {units.duration(f['rtt'] / 1e6)}, at least "
+            f"{units.duration(f['min_rtt'] / 1e6)}, without loss: "
+            f"{units.duration(queued / 1e6)} of data wait in "
+            + (own[0] if own else "a queue on the path"),
+            "the round trip is as long with one slow connection",
+            numbers | {"queue_us": queued, "own": own})
 
 
 def _idle(busy: float, numbers: dict[str, Any]) -> Answer:
@@ -201,6 +253,22 @@ def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
     return None
 
 
+#: Shapers whose rate tc does not print as JSON.
+SHAPERS = ("htb", "hfsc", "cake", "tbf")
+
+
+def _held(facts: Facts) -> str:
+    """A shaper of this host that holds packets back, as text."""
+    for name_, device in facts["devices"].items():
+        for qdisc in device["qdiscs"]:
+            if qdisc["kind"] in SHAPERS and (qdisc.get("overlimits") or 0) > 0 \
+                    and (qdisc.get("backlog") or 0) > 0:
+                return (f"{qdisc['kind']} on {name_} held packets back "
+                        f"{qdisc['overlimits']} times, and "
+                        f"{units.size(qdisc['backlog'])} wait in it")
+    return ""
+
+
 def _full(facts: Facts) -> str:
     """A device whose shaper sends at its limit, as text."""
     for name_, device in facts["devices"].items():
@@ -209,11 +277,11 @@ def _full(facts: Facts) -> str:
             if qdisc["kind"] == "tbf" and isinstance(cap, (int, float)) and \
                     qdisc["bytes"] >= 0.9 * cap * facts["interval"]:
                 return (f"tbf on {name_} sends at its limit of "
-                        f"{units.bits(cap * 8)}: that is the path")
+                        f"{units.bits(cap * 8)}")
     return ""
 
 
-def _lossy(f: Flow, loss: float, rate: float, numbers: dict[str, Any]) -> Answer:
+def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answer:
     told = f"{loss:.2%} of its segments were retransmitted"
     if not f["options"] & OPT_SACK:
         return ("sack-off", "high", f"{told}, and SACK was not negotiated: "
@@ -221,21 +289,50 @@ def _lossy(f: Flow, loss: float, rate: float, numbers: dict[str, Any]) -> Answer
                 "the rate stays the same with SACK", numbers)
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
+    again, total = f["d_dsack_dups"], f["d_total_retrans"]
+    if f.get("d_reord_seen", 0) and again > total / 4:
+        return ("reordering", "high" if again > total / 2 else "medium",
+                f"{told}, the peer already had {again} of {total} (DSACK), and "
+                f"{f['d_reord_seen']} ACKs were for segments out of order",
+                "no DSACKs", numbers | {"reord_seen": f["d_reord_seen"]})
     queued = f["rtt"] - f["min_rtt"]
     if f["rtt"] >= FULL_RTT * f["min_rtt"] and queued > 500:
         return ("path", "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
                 "times its minimum: the path is full",
                 "losses continue at half the rate", numbers)
-    if f["d_dsack_dups"] > f["d_total_retrans"] / 2:
-        return ("loss", "medium", f"{told}, and the peer already had most of them "
-                "(DSACK): reordering, or timeouts that are too early", "no DSACKs",
-                numbers)
-    return ("loss", "medium" if f["cc"] == "bbr" else "high",
+    if again > total / 2:
+        return ("ack-loss", "medium",
+                f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
+                "are lost, or timeouts come too early",
+                "no DSACKs, or reordering (reord_seen)", numbers)
+    group = _group(f, facts)
+    numbers = numbers | {"losses_per_recovery": group}
+    if group >= GROUP and total >= 2 * GROUP:
+        return ("policer", "medium",
+                f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
+                f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
+                "recovery: a policer, or a queue shorter than a burst",
+                "losses come one by one; then they are random", numbers)
+    # Without recoveries in the interval a policer is not ruled out.
+    single = 0 < group <= SINGLE and f["cc"] != "bbr"
+    return ("loss", "high" if single else "medium",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
-            f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms); Reno would reach "
-            f"{units.bits(model)}",
+            f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
+            + ("" if single else ": at random, or by a policer")
+            + f"; Reno would reach {units.bits(model)}",
             "losses stop at a lower rate; then it is congestion", numbers)
+
+
+def _group(f: Flow, facts: Facts) -> float:
+    """Retransmissions for each recovery; 0: not known.  The kernel counts
+    recoveries for all connections together."""
+    snmp = facts["snmp"]
+    begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
+        "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
+    if not begun or f["d_total_retrans"] < 0.8 * snmp.get("Tcp.RetransSegs", 0):
+        return 0.0
+    return float(f["d_total_retrans"] / begun)
 
 
 def _recovering(f: Flow, numbers: dict[str, Any]) -> Answer:
@@ -274,6 +371,16 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
         numbers["waste"] = lost
         told = (f"{used:.0%} of the window ({units.size(window)}) arrives per "
                 f"round trip of {f['rcv_rtt'] / 1e3:.3g} ms")
+        limited = rules_route.receiver(f, facts, used, told, numbers)
+        if limited:
+            return limited
+        scale = int(facts["sysctl"].get("net.ipv4.tcp_adv_win_scale", "1"))
+        # The kernel ignores it from 6.6 on.
+        if scale < 0 and window < buffer / 2 ** -scale * 1.2:
+            return ("adv-win-scale", "high", f"{told}; tcp_adv_win_scale {scale} "
+                    f"makes 1/{2 ** -scale} of the buffer of {units.size(buffer)} "
+                    "window", "the window stays the same with 1",
+                    numbers | {"adv_win_scale": scale})
         if not f["options"] & OPT_WSCALE and window > 16384:
             return ("window-scaling", "high", f"{told}, and without scaling it "
                     f"cannot grow beyond {UNSCALED} bytes",

@@ -195,6 +195,9 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
             top = facts["profile"][0]
             numbers["costliest_path"] = (
                 f"{top['direction']} {' '.join(top['flags'])}: {top['stage']}")
+            numbers["stages"] = [
+                f"{s['direction']} {s['stage']} {s['share']:.0%} of the {s['kind']}"
+                for s in facts.get("stages", [])[:3]]
         # Busy processes leave softirqs little time, so 20 % is much.
         if here and soft > 0.2 and others_idle:
             yield Diagnosis(

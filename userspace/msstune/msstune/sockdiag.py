@@ -70,10 +70,29 @@ def looks() -> dict[bytes, Look]:
     return found
 
 
-def _dump(netlink: socket.socket, family: int) -> Iterator[bytes]:
-    attributes = 1 << INFO - 1 | 1 << CONG - 1 | 1 << SKMEMINFO - 1
+def heads(states: int) -> list[dict[str, Any]]:
+    """Endpoints, queues and retransmissions of all sockets in these states
+    (bits)."""
+    found = []
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW,
+                       NETLINK_SOCK_DIAG) as netlink:
+        netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 21)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for message in _dump(netlink, family, states, 0):
+                (of, _, _, retransmits, sport, dport, src, dst, _, _, _, rqueue,
+                 wqueue, _, _) = _MESSAGE.unpack_from(message)
+                found.append({"local": _endpoint(of, src, sport),
+                              "remote": _endpoint(of, dst, dport),
+                              "retransmits": retransmits, "rqueue": rqueue,
+                              "wqueue": wqueue})
+    return found
+
+
+def _dump(netlink: socket.socket, family: int, states: int = _STATES,
+          attributes: int = 1 << INFO - 1 | 1 << CONG - 1 | 1 << SKMEMINFO - 1) \
+        -> Iterator[bytes]:
     request = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP,
-                          attributes, _STATES)
+                          attributes, states)
     netlink.send(struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY,
                              NLM_F_REQUEST_DUMP, 1, 0) + request)
     while True:

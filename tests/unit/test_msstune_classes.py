@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The wide classes of diagnose: each from facts of the kernel, "unknown" rather than
+a guess, and no proposal that cannot help.  Real faults: guest/wide_faults.py."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune_facts import DEVICE, RECEIVER, SENDER, facts  # noqa: E402
+from msstune import diagnose, plan, profile_facts  # noqa: E402
+
+#: Nothing moved in 2 s.
+STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "d_busy_time": 0,
+         "d_data_segs_out": 0, "notsent_bytes": 0, "unacked": 0, "timer": 0,
+         "wqueue": 0, "d_segs_in": 0, "bytes_acked": 1}
+SILENT = STILL | {"unacked": 10, "retransmits": 5, "wqueue": 14480}
+HELD = {"d_bytes_acked": 15_000, "d_data_segs_out": 75, "looks": 8,
+        "looks_corked": 0, "looks_nagle": 0, "high_unacked": 1, "unacked": 1,
+        "high_notsent_bytes": 200, "notsent_bytes": 200, "app_limited": True}
+FULL = {"high_unacked": 90, "high_snd_cwnd": 90, "total_retrans": 0}
+PAUSES = {"d_busy_time": 500_000, "high_last_data_sent": 700, "rto": 250_000,
+          "snd_ssthresh": 140, "snd_cwnd": 148, "total_retrans": 0}
+SLOW_START = {"sysctl": facts()["sysctl"] | {
+    "net.ipv4.tcp_slow_start_after_idle": "1"}}
+LOST = {"d_total_retrans": 100}
+
+
+def found(flow=None, **more):
+    return diagnose.diagnose(facts(flow, **more))
+
+
+def snmp(**counters):
+    return {"snmp": {key.replace("_", ".", 1): value
+                     for key, value in counters.items()}}
+
+
+def proposals(flow=None, **more):
+    some = facts(flow, **more)
+    return [p.setting for p in plan.propose(some, diagnose.diagnose(some),
+                                            plan.Wish()) if p.setting]
+
+
+CLASSES = [
+    (STILL | {"rqueue": 9000, "low_rqueue": 9000}, {}, "reader-stopped"),
+    (STILL | {"wqueue": 99999, "notsent_bytes": 99999, "snd_wnd": 0, "timer": 4}, {},
+     "peer-stopped"),
+    (SILENT, {"neighbours": ["10.0.0.2"]}, "path-down"),
+    (SILENT, {"neighbours": ["10.0.0.9"], "gateways": {"10.0.0.2": "10.0.0.9"}},
+     "path-down"),
+    (SILENT, snmp(Icmp_InDestUnreachs=3), "path-down"),
+    (SILENT | {"bytes_acked": 10**6}, {}, "path-down"),
+    (SILENT, {}, "mtu"),
+    # Small segments are no matter of the MTU.
+    (SILENT | {"wqueue": 500}, {}, "unknown"),
+    (SILENT | {"d_segs_in": 3}, {}, "peer-accept-queue"),
+    (STILL | {"wqueue": 208, "notsent_bytes": 208, "looks_corked": 5}, {}, "cork"),
+    (HELD | {"looks_corked": 4}, {}, "cork"),
+    (HELD | {"looks_nagle": 5, "rtt": 42000, "min_rtt": 300}, {}, "nagle"),
+    ({"d_bytes_acked": 10**6, "high_unacked": 60}, {}, "small-writes"),
+    ({"rtt": 552_000, "min_rtt": 41_000}, {}, "bufferbloat"),
+    (PAUSES, SLOW_START, "idle-restart"),
+    (FULL | {"snd_cwnd": 90}, {"routes": [{"dst": "10.0.0.0/24", "cwnd": 90}]},
+     "cwnd-clamp"),
+    (FULL | {"snd_ssthresh": 40}, {"tcp_metrics": {"10.0.0.2": {"ssthresh": 40}}},
+     "stale-metrics"),
+    (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "policer"),
+    (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95), "loss"),
+    (LOST | {"d_dsack_dups": 80}, {}, "ack-loss"),
+    (LOST | {"d_dsack_dups": 80, "d_reord_seen": 9}, {}, "reordering"),
+    (RECEIVER | {"rcv_ssthresh": 9000, "d_bytes_received": 1_700_000},
+     {"routes": [{"dst": "default", "window": 9000}]}, "route-window"),
+    (None, snmp(TcpExt_ListenOverflows=16) | {"listeners": [
+        {"local": "10.0.0.1:80", "waiting": 6, "most": 5}]}, "accept-queue"),
+    (None, snmp(TcpExt_TCPReqQFullDrop=5), "syn-queue"),
+    (None, {"conntrack": {"drop": 9}, "conntrack_size": {"count": 99, "max": 100}},
+     "conntrack-full"),
+    (None, {"ports": {"range": 100, "used": 100, "remote": "10.0.0.2:80"}},
+     "ports-used-up"),
+    (LOST, {"firewall": {"ip filter in handle 3: drop": 40}}, "own-firewall"),
+    ({"owner": {"pid": 1, "cpu": 0, "comm": "app", "cgroup": "/slow/x"}},
+     {"throttled": {"/slow": 900_000}}, "cpu-quota"),
+    (None, {"flows": [], "unanswered": [{"remote": "10.0.0.7:80",
+                                         "retransmits": 2}]}, "no-answer"),
+    (None, {"flows": [], "neighbours": ["10.0.0.7"], "unanswered": [
+        {"remote": "10.0.0.7:80", "retransmits": 2}]}, "path-down"),
+    (None, snmp(Tcp_AttemptFails=3, Icmp_InDestUnreachs=3)
+     | {"flows": [], "neighbours": ["10.0.0.7"]}, "path-down"),
+    (None, {"devices": {"eth0": DEVICE | {"qdiscs": [
+        {"kind": "htb", "drops": 0, "packets": 9, "bytes": 1, "overlimits": 80,
+         "backlog": 90000}]}}}, "shaper"),
+]
+
+
+@pytest.mark.parametrize("flow, more, limit", CLASSES)
+def test_class(flow, more, limit):
+    assert found(flow, **more)[0].limit == limit
+
+
+#: Healthy, though a rule looks at it: what must not be called a fault.
+HEALTHY = [
+    # Requests and answers: small segments, one at a time, no wait.
+    ({"d_bytes_acked": 10**5, "d_data_segs_out": 5000, "high_unacked": 1,
+      "app_limited": True, "high_notsent_bytes": 0, "unacked": 0, "looks": 8,
+      "looks_corked": 0, "looks_nagle": 0}, {}),
+    # One dump may catch a write that is about to be sent.
+    (HELD | {"looks_nagle": 1, "looks_corked": 1, "d_bytes_acked": 30_000,
+             "d_busy_time": 10**5}, {}),
+    # The peer has closed, and the program does not.
+    (STILL | {"state": 8, "rqueue": 1, "low_rqueue": 1}, {}),
+    # An open connection without work.
+    (STILL, {}),
+    # Traffic of the firewall that concerns no connection.
+    ({"rtt": 20000}, {"firewall": {"ip filter in handle 3: drop": 4}}),
+    # A quota of a cgroup that has no connection here.
+    ({"rtt": 20000}, {"throttled": {"/other": 900_000}}),
+    # conntrack drops little and is not full.
+    ({"rtt": 20000}, {"conntrack": {"drop": 2},
+                      "conntrack_size": {"count": 5, "max": 100}}),
+    # Bursts that fit into the initial window, after pauses.
+    (PAUSES | {"snd_cwnd": 12}, SLOW_START),
+    # A route with a metric that is not the limit.
+    ({"rtt": 20000}, {"routes": [{"dst": "10.0.0.0/24", "cwnd": 500}]}),
+]
+
+
+@pytest.mark.parametrize("flow, more", HEALTHY)
+def test_healthy(flow, more):
+    wrong = [d for d in found(flow, **more) if d.wrong and d.weight >= 5]
+    assert not wrong and not proposals(flow, **more)
+
+
+def test_a_stopped_connection_outweighs_a_busy_one():
+    some = facts(flows=[SENDER, SENDER | STILL | {
+        "local": "10.0.0.1:9", "rqueue": 9000, "low_rqueue": 9000}])
+    assert diagnose.diagnose(some)[0].limit == "reader-stopped"
+    assert diagnose.verdict(diagnose.diagnose(some)).startswith("limited by reader")
+
+
+@pytest.mark.parametrize("flow, more, never", [
+    # SO_SNDBUF of the program: tcp_wmem cannot help.
+    ({"d_sndbuf_limited": 1_900_000, "sndbuf": 32768},
+     {"sysctl": facts()["sysctl"] | {"net.ipv4.tcp_wmem": "4096 16384 4194304"}},
+     "tcp_wmem"),
+    (SILENT, {"neighbours": ["10.0.0.2"],
+              "sysctl": facts()["sysctl"] | {"net.ipv4.tcp_mtu_probing": "0"}},
+     "mtu_probing"),
+    (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10)
+     | {"congestion_controls": "cubic bbr", "sysctl": facts()["sysctl"] | {
+         "net.ipv4.tcp_congestion_control": "cubic"}}, "congestion_control"),
+])
+def test_no_proposal_that_cannot_help(flow, more, never):
+    assert not any(never in setting for setting in proposals(flow, **more))
+
+
+def test_a_firewall_rule_without_a_counter_is_seen_by_the_profile():
+    drops = [{"direction": "rx", "stage": "ip", "reason": "netfilter_drop",
+              "packets": 30}]
+    assert found(LOST, drops=drops)[0].limit == "own-firewall"
+    other = [drops[0] | {"reason": "not_specified"}]
+    assert found(LOST, drops=other)[0].limit == "loss"
+    assert not [d for d in found(drops=drops) if d.wrong], "no connection suffers"
+
+
+def test_drops_and_stages_of_a_profile():
+    kept = Path(__file__).parent / "test_profile/sample.json"
+    read = profile_facts.read(kept)
+    assert sum(d["packets"] for d in read["drops"]) == 2
+    work = [s["share"] for s in read["stages"] if s["kind"] == "work"]
+    assert 0.5 < sum(work) <= 1.01 and work == sorted(work, reverse=True)
+
+
+def test_every_class_has_advice_or_a_setting():
+    for flow, more, limit in CLASSES:
+        some = facts(flow, **more)
+        some["sysctl"] |= {"net.ipv4.tcp_max_syn_backlog": "128",
+                           "net.ipv4.ip_local_port_range": "32768 60999",
+                           "net.ipv4.tcp_no_ssthresh_metrics_save": "0"}
+        if limit != "unknown":
+            assert plan.propose(some, diagnose.diagnose(some), plan.Wish()), limit

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Collects what the host holds besides connections: listening sockets, connections
+that are not answered, conntrack, the firewall's drops, CPU quotas, routes, cached
+TCP metrics and neighbours.  Reads only."""
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from . import sockdiag, system
+
+CGROUPS = Path("/sys/fs/cgroup")
+MOST_CGROUPS = 2000
+#: Connections, as a share of the port range, from which ports are looked at.
+MANY = 0.5
+LISTEN, SYN_SENT = 10, 2
+#: States that hold a local port, but for LISTEN, as bits.
+HOLDING = 0x1fe | 1 << 9 | 1 << 11
+#: What the kernel may be asked for at each end of the interval.
+Growing = dict[str, int]
+
+
+def listeners() -> list[dict[str, Any]]:
+    """Connections that wait for accept(), and how many may."""
+    return [{"local": look["local"], "waiting": look["rqueue"],
+             "most": look["wqueue"]} for look in sockdiag.heads(1 << LISTEN)]
+
+
+def unanswered() -> list[dict[str, Any]]:
+    """Connection attempts that have been repeated."""
+    return [{"remote": look["remote"], "retransmits": look["retransmits"]}
+            for look in sockdiag.heads(1 << SYN_SENT) if look["retransmits"]]
+
+
+def ports(count: int) -> dict[str, Any]:
+    """The range of local ports, and the remote end that uses most of them.  @count:
+    of connections, with those in TIME-WAIT."""
+    low, high = map(int, Path(
+        "/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split())
+    found: dict[str, Any] = {"range": high - low + 1, "used": 0, "remote": ""}
+    if count < MANY * found["range"]:
+        return found
+    used: dict[str, set[str]] = {}
+    for look in sockdiag.heads(HOLDING):
+        port = look["local"].rpartition(":")[2]
+        if low <= int(port) <= high:
+            used.setdefault(look["remote"], set()).add(port)
+    if used:
+        remote = max(used, key=lambda one: len(used[one]))
+        found |= {"used": len(used[remote]), "remote": remote}
+    return found
+
+
+def conntrack(net: Path) -> Growing:
+    """What conntrack could not hold; {} without conntrack."""
+    path = net / "stat/nf_conntrack"
+    if not path.exists():
+        return {}
+    names, *rows = (line.split() for line in path.read_text("ascii").splitlines())
+    return {name: sum(int(row[at], 16) for row in rows)
+            for at, name in enumerate(names)
+            if name in ("insert_failed", "drop", "early_drop")}
+
+
+def conntrack_size() -> dict[str, int]:
+    folder = Path("/proc/sys/net/netfilter")
+    return {key: int((folder / f"nf_conntrack_{key}").read_text("ascii"))
+            for key in ("count", "max") if (folder / f"nf_conntrack_{key}").exists()}
+
+
+def _verdict(rule: dict[str, Any]) -> tuple[str, int] | None:
+    """Verdict and packets of a rule of nft that drops or rejects, and counts."""
+    words = {key: value for part in rule.get("expr", ()) for key, value in part.items()}
+    said = [word for word in ("drop", "reject") if word in words]
+    if not said and words.get("xt", {}).get("name") in ("REJECT", "DROP"):
+        said = ["reject"]
+    counter = words.get("counter")
+    if not said or not isinstance(counter, dict):
+        return None
+    return said[0], int(counter["packets"])
+
+
+def firewall() -> Growing:
+    """Packets dropped by each rule that counts them, by its place."""
+    if not shutil.which("nft"):
+        return {}
+    found: Growing = {}
+    for item in json.loads(system.run("nft", "-j", "list", "ruleset"))["nftables"]:
+        rule = item.get("rule")
+        verdict = _verdict(rule) if rule else None
+        if verdict:
+            found[f"{rule['family']} {rule['table']} {rule['chain']} handle "
+                  f"{rule['handle']}: {verdict[0]}"] = verdict[1]
+    return found
+
+
+def throttled() -> Growing:
+    """Microseconds that each cgroup with a CPU quota had to wait, by its path."""
+    found: Growing = {}
+    for number, path in enumerate(CGROUPS.rglob("cpu.max")):
+        if number > MOST_CGROUPS:
+            break
+        try:
+            if path.read_text("ascii").startswith("max"):
+                continue
+            stat = dict(line.split() for line in path.with_name(
+                "cpu.stat").read_text("ascii").splitlines())
+        except (OSError, ValueError):
+            continue
+        found["/" + str(path.parent.relative_to(CGROUPS))] = int(
+            stat.get("throttled_usec", 0))
+    return found
+
+
+def cgroup_of(pid: int) -> str:
+    """The path of a process's cgroup (version 2); ""."""
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_text("ascii")
+    except OSError:
+        return ""
+    match = re.search(r"^0::(.*)$", text, re.M)
+    return match[1] if match else ""
+
+
+def routes() -> list[dict[str, Any]]:
+    """Routes with a metric that limits TCP."""
+    found = []
+    for family in ("-4", "-6"):
+        for route in json.loads(system.run("ip", family, "-j", "-d", "route", "show",
+                                           "table", "all") or "[]"):
+            metrics: dict[str, Any] = {}
+            for some in route.get("metrics", []):
+                metrics |= some
+            kept = {key: metrics[key] for key in (
+                "window", "cwnd", "initcwnd", "initrwnd", "mtu", "ssthresh")
+                if key in metrics}
+            if kept:
+                found.append({"dst": route.get("dst", ""), **kept})
+    return found
+
+
+def tcp_metrics() -> dict[str, dict[str, Any]]:
+    """Cached ssthresh and cwnd, by destination."""
+    found = {}
+    for line in system.run("ip", "tcp_metrics", "show").splitlines():
+        words = line.split()
+        values = {key: int(words[words.index(key) + 1]) for key in ("ssthresh", "cwnd")
+                  if key in words and words[words.index(key) + 1].isdecimal()}
+        if values:
+            found[words[0]] = values
+    return found
+
+
+def neighbours() -> list[str]:
+    """Addresses of the link that do not answer."""
+    return [entry["dst"] for entry in json.loads(
+        system.run("ip", "-j", "neigh", "show") or "[]")
+        if {"FAILED", "INCOMPLETE"} & set(entry.get("state", ()))]
+
+
+def gateways(remotes: list[str]) -> dict[str, str]:
+    """The next hop to each of these addresses; itself on the link."""
+    found = {}
+    for remote in remotes:
+        rows = json.loads(system.run("ip", "-j", "route", "get", remote) or "[]")
+        if rows:
+            found[remote] = rows[0].get("gateway", remote)
+    return found

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Limits of a connection that come from its route or from cached TCP metrics.  Pure.
+
+The kernel does not report which route limits a connection, so the value of the
+route and that of the connection must agree.
+"""
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from . import units
+from .collect import Facts
+from .diagnosis import Diagnosis
+
+Flow = dict[str, Any]
+Answer = tuple[str, str, str, str, dict[str, Any]]
+INFINITE = 2**31 - 1
+INITIAL = 10        # segments, the kernel's own initial window
+FEW_BYTES = 200_000  # within slow start
+
+
+def _address(flow: Flow) -> str:
+    return str(flow["remote"].rpartition(":")[0].strip("[]"))
+
+
+def _of(address: str, facts: Facts) -> dict[str, Any]:
+    """Metrics of the most specific route to the address."""
+    best: dict[str, Any] = {}
+    longest = -1
+    for route in facts.get("routes") or []:
+        text = route["dst"].replace("default", "0.0.0.0/0")
+        try:
+            net = ipaddress.ip_network(text, strict=False)
+            if ipaddress.ip_address(address) in net and net.prefixlen > longest:
+                best, longest = route, net.prefixlen
+        except ValueError:
+            continue
+    return best
+
+
+def sender(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
+    """The congestion window is the limit: does something fixed limit it?"""
+    if f["high_unacked"] < 0.9 * f["snd_cwnd"]:
+        return None
+    route = _of(_address(f), facts)
+    clamp = route.get("cwnd")
+    if clamp and f["snd_cwnd"] == f.get("high_snd_cwnd", 0) == clamp:
+        return ("cwnd-clamp", "high",
+                f"the congestion window stays at {clamp} segments, the cwnd of its "
+                f"route {route['dst']}", "it grows without that metric",
+                numbers | {"cwnd": clamp, "dst": route["dst"]})
+    cached = (facts.get("tcp_metrics") or {}).get(_address(f), {})
+    never = not f.get("total_retrans", 1)
+    if never and f["snd_ssthresh"] < INFINITE \
+            and cached.get("ssthresh") == f["snd_ssthresh"] \
+            and f["snd_cwnd"] <= 4 * f["snd_ssthresh"] \
+            and f["rtt"] < 1.5 * f["min_rtt"]:
+        return ("stale-metrics", "high",
+                f"it never lost a segment, but left slow start at "
+                f"{f['snd_ssthresh']} segments: the ssthresh that tcp_metrics holds "
+                "from an earlier connection", "a new connection is as slow after ip "
+                "tcp_metrics flush", numbers | {"ssthresh": f["snd_ssthresh"],
+                                                "address": _address(f)})
+    return None
+
+
+def receiver(f: Flow, facts: Facts, used: float, told: str,
+             numbers: dict[str, Any]) -> Answer | None:
+    """The own window is the limit: does a route limit it?"""
+    limit = _of(_address(f), facts).get("window")
+    if limit and f["rcv_ssthresh"] <= limit and used:
+        return ("route-window", "high", f"{told}; its route limits the window to "
+                f"{units.size(limit)}", "it grows without that metric",
+                numbers | {"route_window": limit})
+    return None
+
+
+def initial(facts: Facts) -> list[Diagnosis]:
+    """Short connections that start with a small window on purpose."""
+    found = []
+    opened = facts["snmp"].get("Tcp.ActiveOpens", 0) + facts["snmp"].get(
+        "Tcp.PassiveOpens", 0)
+    for route in facts.get("routes") or []:
+        first = route.get("initcwnd", INITIAL)
+        mine = [f for f in facts["flows"] if _of(_address(f), facts) is route
+                and f["snd_ssthresh"] >= INFINITE
+                and f.get("bytes_sent", FEW_BYTES) < FEW_BYTES
+                and f["high_unacked"] >= 0.7 * f["snd_cwnd"]]
+        if first < INITIAL and mine and opened > 0:
+            found.append(Diagnosis(
+                f"route {route['dst']}", "initcwnd", "high",
+                f"{opened} new connections; those of this route start with "
+                f"{first} segment{'s' * (first > 1)} instead of {INITIAL}, and end "
+                "in slow start", "their duration stays the same without initcwnd",
+                70, {"initcwnd": first, "opened": opened, "dst": route["dst"]}))
+    return found

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables of the host that are full or drop: accept and SYN queues, conntrack, local
+ports, the firewall, CPU quotas.  Pure.
+
+Each finding is a counter of the kernel that grew over the interval.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .collect import Facts
+from .diagnosis import Diagnosis
+
+FULL = 0.95         # share of a table that is full
+WAITED = 0.1        # share of the interval that a quota may hold up unnoticed
+
+
+def diagnose(facts: Facts) -> Iterator[Diagnosis]:
+    yield from _accept(facts)
+    yield from _syn(facts)
+    yield from _conntrack(facts)
+    yield from _ports(facts)
+    yield from _firewall(facts)
+    yield from _quota(facts)
+
+
+def _accept(facts: Facts) -> Iterator[Diagnosis]:
+    lost = facts["snmp"].get("TcpExt.ListenOverflows", 0)
+    if lost <= 0:
+        return
+    full = [one for one in facts.get("listeners") or []
+            if one["waiting"] >= one["most"]]
+    where = full[0]["local"] if full else "host"
+    most = full[0]["most"] if full else 0
+    yield Diagnosis(
+        where, "accept-queue", "high",
+        f"{lost} connections refused: the queue of accept() was full"
+        + (f" ({full[0]['waiting']} wait, {most} may)" if full else ""),
+        "ListenOverflows stops once the program accepts faster", 98,
+        {"overflows": lost, "backlog": most, "waiting": full[0]["waiting"]
+         if full else 0, "somaxconn": facts["sysctl"].get("net.core.somaxconn", "")})
+
+
+def _syn(facts: Facts) -> Iterator[Diagnosis]:
+    snmp = facts["snmp"]
+    dropped = snmp.get("TcpExt.TCPReqQFullDrop", 0)
+    cookies = snmp.get("TcpExt.TCPReqQFullDoCookies", 0)
+    if dropped > 0 or cookies > 0:
+        yield Diagnosis(
+            "host", "syn-queue", "high" if dropped else "medium",
+            f"the queue of half-open connections was full: {dropped} SYNs dropped, "
+            f"{cookies} answered with a cookie",
+            "the counters stop with a longer backlog; then it is a SYN flood",
+            94 if dropped else 60, {"dropped": dropped, "cookies": cookies})
+
+
+def _conntrack(facts: Facts) -> Iterator[Diagnosis]:
+    grown, size = facts.get("conntrack") or {}, facts.get("conntrack_size") or {}
+    lost = grown.get("drop", 0) + grown.get("early_drop", 0)
+    if lost > 0 and size.get("count", 0) >= FULL * size.get("max", 1 << 62):
+        yield Diagnosis(
+            "host", "conntrack-full", "high",
+            f"{lost} packets of new connections dropped: conntrack holds "
+            f"{size['count']} of {size['max']} entries",
+            "drops continue with a larger nf_conntrack_max", 98,
+            {"dropped": lost, **size})
+
+
+def _ports(facts: Facts) -> Iterator[Diagnosis]:
+    ports = facts.get("ports") or {}
+    if ports.get("used", 0) >= FULL * ports.get("range", 1 << 62):
+        yield Diagnosis(
+            ports["remote"], "ports-used-up", "high",
+            f"{ports['used']} of {ports['range']} local ports are in use for "
+            f"{ports['remote']}, also by connections in TIME-WAIT",
+            "connect() succeeds", 96, dict(ports))
+
+
+def _firewall(facts: Facts) -> Iterator[Diagnosis]:
+    counted = False
+    for rule, packets in (facts.get("firewall") or {}).items():
+        if packets > 0:
+            seen = _suffering(facts)
+            counted = True
+            yield Diagnosis(
+                rule.partition(":")[0], "own-firewall", "high" if seen else "low",
+                f"a rule of this host's firewall stopped {packets} packets"
+                + ("" if seen else "; no connection suffers"),
+                "the counter grows and nothing is retransmitted",
+                93 if seen else 4, {"packets": packets})
+    for drop in facts.get("drops") or []:
+        # A rule without a counter: pathprof saw what it dropped.
+        if drop["reason"] == "netfilter_drop" and not counted \
+                and _suffering(facts):
+            yield Diagnosis(
+                f"{drop['direction']} {drop['stage']}", "own-firewall", "high",
+                f"of the packets that pathprof followed, netfilter dropped "
+                f"{drop['packets']} after the stage {drop['stage']}",
+                "no packet ends there with reason netfilter_drop", 93, dict(drop))
+
+
+def _suffering(facts: Facts) -> bool:
+    """Whether a connection lost packets, or is not answered."""
+    return bool(facts["snmp"].get("Tcp.RetransSegs", 0) or facts.get("unanswered")
+                or any(f["d_total_retrans"] or f["retransmits"]
+                       or f.get("d_rcv_ooopack", 0) for f in facts["flows"]))
+
+
+def _quota(facts: Facts) -> Iterator[Diagnosis]:
+    for path, waited in (facts.get("throttled") or {}).items():
+        share = waited / 1e6 / facts["interval"]
+        if share < WAITED:
+            continue
+        owners = {f["owner"]["comm"] for f in facts["flows"]
+                  if (f.get("owner", {}).get("cgroup", "") + "/").startswith(
+                      path.rstrip("/") + "/")}
+        yield Diagnosis(
+            path, "cpu-quota", "high" if owners else "low",
+            f"its CPU quota held it up for {share:.0%} of the time"
+            + (f" ({', '.join(sorted(owners))})" if owners else
+               "; none of its processes has a busy connection here"),
+            "the rate stays the same with a larger cpu.max", 92 if owners else 4,
+            {"throttled_us": waited, "share": share})

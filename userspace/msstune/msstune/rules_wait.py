@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Connections whose data waits: stopped by the peer, by the path, or held back by
+their own program (cork, Nagle).  Pure.
+
+A connection that moves nothing has no share of the bytes, so it weighs by the
+data that waits.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from . import units
+from .collect import Facts
+from .diagnosis import Diagnosis
+
+Flow = dict[str, Any]
+Answer = tuple[str, str, str, str, dict[str, Any]]
+#: Weight of a connection that moves nothing: more than any share of the bytes.
+STOPPED = 97
+#: The same, of one whose program holds it back.
+HELD = 45.0
+#: Dumps that must agree, and their share of all.
+AGREE, SHARE = 2, 0.3
+#: Shortest timer of a delayed ACK, us; a round trip that it lengthens.
+DELAYED_ACK_US = 40_000
+SHORTEST = 0.5      # seconds that a connection must be seen
+
+
+def seconds(f: Flow, facts: Facts) -> float:
+    return float(f.get("seconds", facts["interval"]))
+
+
+def stopped(f: Flow, facts: Facts) -> Answer | None:
+    """Data waits at either end, and not a byte moved."""
+    if f["d_bytes_acked"] or f["d_bytes_received"] \
+            or seconds(f, facts) < SHORTEST:
+        return None
+    numbers = {"unsent": f.get("notsent_bytes", 0), "unacked": f["unacked"],
+               "retransmits": f["retransmits"], "snd_wnd": f["snd_wnd"],
+               "snd_mss": f["snd_mss"], "unread": f["low_rqueue"],
+               "timer": f["timer"], "bytes_acked": f.get("bytes_acked", 0)}
+    # One byte is the end of the stream, of a program that does not close.
+    if f["low_rqueue"] > 1:
+        return ("reader-stopped", "high",
+                f"{units.size(f['low_rqueue'])} wait for the reader, which took "
+                f"nothing in {seconds(f, facts):.1f} s",
+                "its process reads between two dumps", numbers)
+    if not f["wqueue"]:
+        return None
+    if f["unacked"] and f["retransmits"] > 0:
+        return _silent(f, facts, numbers)
+    if f["snd_wnd"] < f["snd_mss"] and f.get("notsent_bytes", 0):
+        return ("peer-stopped", "high",
+                f"the peer advertises a window of {f['snd_wnd']} bytes and "
+                f"{units.size(f['wqueue'])} wait: its application does not read",
+                "the peer's receive queue (ss -m there) is empty", numbers)
+    if f.get("notsent_bytes", 0) and not f["unacked"]:
+        return corked(f, numbers)
+    return None
+
+
+def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
+    """Segments are sent again and nothing acknowledges them."""
+    address = f["remote"].rpartition(":")[0].strip("[]")
+    hop = facts.get("gateways", {}).get(address, address)
+    told = f"{f['retransmits']} timeouts in a row, and no ACK arrives"
+    if hop in facts.get("neighbours", []):
+        return ("path-down", "high",
+                f"{told}; the next hop {hop} does not answer ARP",
+                "the next hop answers (ip neigh)", numbers)
+    unreachable = facts["snmp"].get("Icmp.InDestUnreachs", 0) \
+        - facts["snmp"].get("IcmpMsg.InType3Code4", 0)
+    if unreachable > 0:
+        return ("path-down", "high",
+                f"{told}; {unreachable} ICMP errors say that a network or host is "
+                "unreachable", "a ping reaches the peer", numbers)
+    size = (f["wqueue"] - f.get("notsent_bytes", 0)) / f["unacked"]
+    if f.get("d_segs_in", 0) > 0:
+        return ("peer-accept-queue", "medium",
+                f"{told}; the peer sends {f['d_segs_in']} segments meanwhile, which "
+                "acknowledge nothing: it repeats its SYN-ACK, since its queue of "
+                "accept() is full", "ListenOverflows does not grow there", numbers)
+    if f.get("bytes_acked", 0) > 10 * f["snd_mss"]:
+        # Segments of this size have arrived before.
+        return ("path-down", "medium",
+                f"{told}; {units.size(f['bytes_acked'])} were acknowledged before, "
+                "in segments of the same size",
+                "a ping of that size (ping -M do -s) reaches the peer; then its "
+                "firewall or process is the cause", numbers)
+    if size > 536:
+        return ("mtu", "medium",
+                f"{told}; the connection was opened, and segments of {size:.0f} "
+                "bytes are not acknowledged",
+                "ping -M do with that size gets a reply; then the path has "
+                "another fault", numbers)
+    return ("unknown", "low", f"{told}; the path or the peer",
+            "a ping reaches the peer", numbers)
+
+
+def corked(f: Flow, numbers: dict[str, Any]) -> Answer:
+    return ("cork", "high" if f.get("looks_corked", 0) > AGREE else "medium",
+            f"{f.get('notsent_bytes', 0) or f['high_notsent_bytes']} bytes wait "
+            "unsent with nothing in flight, though both windows have room: the "
+            "program holds them back (TCP_CORK, MSG_MORE)",
+            "nothing waits once the program clears TCP_CORK after each message",
+            numbers)
+
+
+def held_back(f: Flow, facts: Facts) -> Answer | None:
+    """Less than a segment waits in many dumps though there is room for it."""
+    looks = f.get("looks", 0)
+    if looks < 3 or not f["d_data_segs_out"]:
+        return None
+    size = f["d_bytes_acked"] / f["d_data_segs_out"]
+    numbers = {"bytes_per_segment": size, "rtt_us": f["rtt"],
+               "min_rtt_us": f["min_rtt"], "looks": looks,
+               "looks_corked": f["looks_corked"], "looks_nagle": f["looks_nagle"],
+               "snd_mss": f["snd_mss"],
+               "bits_per_second": f["d_bytes_acked"] * 8 / seconds(f, facts)}
+    if f["looks_corked"] >= AGREE and f["looks_corked"] >= SHARE * looks:
+        return corked(f, numbers)
+    if f["looks_nagle"] >= AGREE and f["looks_nagle"] >= SHARE * looks \
+            and size < f["snd_mss"] / 2 and f["high_unacked"] <= 2:
+        waits = f["rtt"] >= f["min_rtt"] + DELAYED_ACK_US / 2
+        return ("nagle", "high" if waits else "medium",
+                f"in {f['looks_nagle']} of {looks} dumps less than a segment waits "
+                f"for an ACK, with segments of {size:.0f} bytes" +
+                (f"; round trips take {units.duration(f['rtt'] / 1e6)}, at least "
+                 f"{units.duration(f['min_rtt'] / 1e6)}: the peer delays its ACK"
+                 if waits else ""),
+                "nothing waits with TCP_NODELAY", numbers)
+    return None
+
+
+def unanswered(facts: Facts) -> list[Diagnosis]:
+    """Connection attempts without an answer."""
+    found = []
+    tries = facts.get("unanswered") or []
+    failed = facts["snmp"].get("Tcp.AttemptFails", 0)
+    gone = facts.get("neighbours") or []
+    if failed > 0 and gone and facts["snmp"].get("Icmp.InDestUnreachs", 0) > 0:
+        # The kernel ends an attempt as soon as it knows.
+        found.append(Diagnosis(
+            gone[0], "path-down", "high", f"{failed} connection attempts failed, and "
+            f"{', '.join(gone[:3])} does not answer ARP",
+            "it answers (ip neigh)", STOPPED, {"attempts": failed}))
+    for remote in sorted({one["remote"] for one in tries}):
+        mine = [one for one in tries if one["remote"] == remote]
+        address = remote.rpartition(":")[0].strip("[]")
+        hop = facts.get("gateways", {}).get(address, address)
+        down = hop in facts.get("neighbours", [])
+        icmp = facts["snmp"].get("Icmp.InDestUnreachs", 0)
+        told = (f"{len(mine)} connection attempts, repeated up to "
+                f"{max(one['retransmits'] for one in mine)} times")
+        if down or icmp:
+            told += f"; the next hop {hop} does not answer" if down else \
+                f"; {icmp} ICMP errors"
+            found.append(Diagnosis(
+                remote, "path-down", "high", told, "a ping reaches it", STOPPED,
+                {"attempts": len(mine), "icmp": icmp}))
+        else:
+            found.append(Diagnosis(
+                remote, "no-answer", "medium", f"{told}: a firewall drops them, the "
+                "host is gone, or its queue of new connections is full; this end "
+                "cannot distinguish them", "ListenOverflows there (nstat), or a "
+                "reply to a ping", STOPPED - 1, {"attempts": len(mine)}))
+    return found
