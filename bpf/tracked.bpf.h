@@ -56,11 +56,13 @@ static __always_inline __u32 tracked_set(__u64 key)
 /*
  * Functions are not static where the verifier is to walk them once per program,
  * on their own account, instead of once per call and per state of
- * the caller: loading costs a few hundred steps per program.
+ * the caller: loading costs a few hundred steps per program.  Those that return
+ * a place are weak: clang 19 and newer know the values that a strong one
+ * returns, and drop the masks that the verifier needs to see in its callers.
  */
 
 /* Find and lock; NOT_TRACKED if the packet is not followed. */
-__noinline __u32 tracked_lock(__u64 key)
+__weak __u32 tracked_lock(__u64 key)
 {
 	__u32 set = tracked_set(key), i;
 	__u64 *keys = &tracked_keys[set];
@@ -185,7 +187,7 @@ static __always_inline void tracked_init(struct tracked_pkt *t, __u8 dir,
  * Make room in a full set: give up the entry that has waited longest for a
  * reader or a busy socket.  Entries being worked on are never taken.
  */
-__noinline __u32 tracked_evict(__u64 key)
+__weak __u32 tracked_evict(__u64 key)
 {
 	__u32 set = tracked_set(key), victim = NOT_TRACKED, i;
 	__u64 oldest = ~0ULL, k;
@@ -220,7 +222,7 @@ __noinline __u32 tracked_evict(__u64 key)
 }
 
 /* A free entry, locked; NOT_TRACKED (counted) if there is none. */
-__noinline __u32 tracked_new(__u64 key)
+__weak __u32 tracked_new(__u64 key)
 {
 	__u32 set = tracked_set(key), at, i;
 
