@@ -326,6 +326,6 @@ def test_same_mean():
 
 
 def test_the_simulation_decides_as_mssab_does():
-    done = subprocess.run([TOP / "tests/bench/verdict/run", "--check"],
+    done = subprocess.run([sys.executable, TOP / "tests/bench/verdict/run", "--check"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
