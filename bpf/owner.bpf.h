@@ -41,10 +41,10 @@ static __always_inline void arm_ends(struct sock *sk, struct arm_end *local,
 	}
 	/* ::ffff:a.b.c.d; the address is the upper half of the word. */
 	local->addr[0] = peer->addr[0] = 0;
-	local->addr[1] = 0xffff0000 | (__u64)
-		BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr) << 32;
-	peer->addr[1] = 0xffff0000 | (__u64)
-		BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32;
+	local->addr[1] = 0xffff0000 |
+		(__u64)BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr) << 32;
+	peer->addr[1] = 0xffff0000 |
+		(__u64)BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32;
 }
 
 /* A connection's mark pins it to an arm, else the hash of its ends decides. */

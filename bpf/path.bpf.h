@@ -58,7 +58,7 @@ static __always_inline __u64 stage_waits(__u8 stage)
 /* Atomic, as a softirq may interrupt the same sum in process context. */
 static __always_inline void count(enum pathprof_counter id)
 {
-	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){ 0 });
 
 	if (c)
 		__sync_fetch_and_add(&c->counters[id], 1);
@@ -70,7 +70,7 @@ static __always_inline void count(enum pathprof_counter id)
  */
 static __always_inline void disown(struct tracked_pkt *t)
 {
-	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){0});
+	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){ 0 });
 
 	if (t && events_on)
 		event_put(t, EV_DISOWN, t->last_ns);
@@ -184,7 +184,7 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 		return 0;
 	}
 	if (config.stage_times)
-		times = bpf_map_lookup_elem(&stage_times, &(__u32){0});
+		times = bpf_map_lookup_elem(&stage_times, &(__u32){ 0 });
 	for (i = 0; i < PATH_STAGES; i++) {
 		if (i >= t->path.n)
 			break;

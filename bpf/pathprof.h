@@ -72,8 +72,8 @@ struct tracked_pkt {
 		__u32 tsval;
 		__u32 cpu;	/* of the driver's call; of sent packets */
 	};
-	__u8 has_ts : 1;	/* the timestamp option, and no other */
-	__u8 undecided : 1;	/* a filter has not decided yet */
+	__u8 has_ts:1;	/* the timestamp option, and no other */
+	__u8 undecided:1;	/* a filter has not decided yet */
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */

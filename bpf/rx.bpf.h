@@ -35,7 +35,7 @@ struct gro_dev gro_devs[256];
 
 static __always_inline struct cpu_work *cpu_work(void)
 {
-	return bpf_map_lookup_elem(&cpu_works, &(__u32){0});
+	return bpf_map_lookup_elem(&cpu_works, &(__u32){ 0 });
 }
 
 static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)

@@ -41,7 +41,7 @@ static __always_inline bool sample_due(__u8 dir)
 		return false;
 	if (config.sample == 1)
 		return true;
-	left = bpf_map_lookup_elem(&countdown, &(__u32){0});
+	left = bpf_map_lookup_elem(&countdown, &(__u32){ 0 });
 	if (!left)
 		return false;
 	if (!*left)
@@ -61,7 +61,7 @@ static __always_inline bool sample_next(void)
 		return false;
 	if (config.sample == 1)
 		return true;
-	left = bpf_map_lookup_elem(&countdown, &(__u32){0});
+	left = bpf_map_lookup_elem(&countdown, &(__u32){ 0 });
 	return left && *left == 1;
 }
 

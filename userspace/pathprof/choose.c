@@ -191,7 +191,9 @@ static int settle_arm(struct choice *c, const char *command)
 /* The filters other than port and address, for the profile's head. */
 static void describe(struct choice *c)
 {
-	const struct { const char *name, *word; } asked[] = {
+	const struct {
+		const char *name, *word;
+	} asked[] = {
 		{ "dir", c->dir }, { "dev", c->dev }, { "netns", c->netns },
 		{ "cgroup", c->cgroup }, { "arm", c->arm },
 	};

@@ -79,7 +79,7 @@ static struct item *choose(const struct journeys *all, const char *path,
 		journey__sum(all, &all->list[i], &sum);
 		path_words(all, &all->list[i], &sum, words, sizeof(words));
 		if (!path || has_words(words, path))
-			items[(*n)++] = (struct item) { &all->list[i],
+			items[(*n)++] = (struct item){ &all->list[i],
 							sum.total_ns };
 	}
 	return items;
@@ -177,8 +177,9 @@ static const char *mean_text(const struct profile_path *path,
 {
 	*out = 0;
 	if (path && path->sum.packets)
-		snprintf(out, 24, "%llu", (unsigned long long)
-			 (path->sum.stage_ns[at] / path->sum.packets));
+		snprintf(out, 24, "%llu",
+			 (unsigned long long)(path->sum.stage_ns[at] /
+					      path->sum.packets));
 	return out;
 }
 

@@ -34,7 +34,7 @@ int cmd_merge(const struct command *self, int argc, char **argv)
 		complain("merge: %s", err);
 		return EXIT_FAILED;
 	}
-	for (rc = 0; !rc && ++at < argc; ) {
+	for (rc = 0; !rc && ++at < argc;) {
 		rc = profile__read(&one, argv[at], err, sizeof(err));
 		if (rc)
 			break;

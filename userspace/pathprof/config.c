@@ -40,7 +40,7 @@ static void set_addr(struct pathprof_config *c,
 		c->addr_family = 4;
 	else if (inet_pton(AF_INET6, config->addr, c->addr) == 1)
 		c->addr_family = 6;
-	for (i = 0; i < 16; i++, bits = bits > 8 ? bits - 8 : 0)
+	for (i = 0; i < 16; i++, bits = (bits > 8) ? bits - 8 : 0)
 		mask[i] = bits >= 8 ? 0xff : 0xff00 >> bits;
 }
 

@@ -250,7 +250,7 @@ static int load(struct session *s, char *err, size_t len)
 	attach__leave_out(&s->attached, &s->refused);
 	set_config(s);
 	size_events(s);
-	attach__choose(&s->attached, &(struct attach_choice) {
+	attach__choose(&s->attached, &(struct attach_choice){
 		.bursts = in_bursts(s),
 		.fine = s->config.fine,
 		.udp = s->config.udp,
@@ -261,7 +261,7 @@ static int load(struct session *s, char *err, size_t len)
 	attach__loading(NULL);
 	if (rc)
 		return load_failed(rc, err, len);
-	s->sums = (struct sums) {
+	s->sums = (struct sums){
 		.path_values = s->skel->maps.path_values,
 		.counts = s->skel->maps.counts,
 		.stage_times = s->skel->maps.stage_times,
@@ -319,7 +319,7 @@ static int attach_measured(struct session *s)
 
 	run_program(s->skel->progs.calibrate);
 	attached = attach__all(&s->attached);
-	s->probe = (struct profile_probe) {
+	s->probe = (struct profile_probe){
 		.head = costs->head, .tail = costs->tail,
 		.claim = costs->claim, .clock = costs->clock,
 		.event = way_to(s, event, events, dispatch__events),
