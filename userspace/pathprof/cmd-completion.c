@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * pathprof completion: a script for bash that completes commands, options and
- * files.  It asks the program itself, so it cannot fall behind.
+ * files.  It asks the program itself, so it is never out of date.
  */
 #include <stdio.h>
 #include "pathprof-tool.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pathprof diff: what two profiles differ in, by kind of packet: the share of
- * packets and the mean cost, with the interval of the difference.
+ * pathprof diff: the differences of two profiles by kind of packet: the share
+ * of packets and the mean cost, with the interval of the difference.
  */
 #include <jansson.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "render.h"
 #include "stats.h"
 
-/* The words of a path as one field: nothing that a format gives meaning to. */
+/* A path's words as one field, without characters special to a format. */
 static const char *field(const struct profile *p,
 			 const struct profile_path *path, char *out,
 			 size_t size)

@@ -30,7 +30,7 @@ static void put_text(const char *text)
 		case '<':
 			fputs("&lt;", stdout);
 			break;
-		case '>':	/* "]]>" may not stand in a text */
+		case '>':	/* XML forbids "]]>" in a text */
 			fputs("&gt;", stdout);
 			break;
 		case '&':
@@ -45,7 +45,7 @@ static void put_text(const char *text)
 	}
 }
 
-/* A warm colour for work, a cold one for waiting; equal names are equal. */
+/* Warm colours for work, cold ones for waiting; one colour per name. */
 static unsigned int colour(const char *name, bool wait)
 {
 	unsigned int h = 2166136261u;
@@ -59,7 +59,7 @@ static unsigned int colour(const char *name, bool wait)
 static void box(double x, double y, double w, const char *name, bool wait,
 		const char *note)
 {
-	/* A damaged stage may be longer than all work: no number for int. */
+	/* In a damaged file a stage may exceed all work, and overflow an int. */
 	int fits = w > 14 ? fmin((w - 4) / 6.6, 79) : 0;
 	char cut[80];
 
@@ -134,7 +134,7 @@ static void flame(const struct profile *p, const size_t *order, double all)
 	}
 }
 
-/* The mean packet: a logarithm would hide, so waits are cut short. */
+/* The mean packet.  Long waits are cut: a log scale would hide differences. */
 static void waterfall(const struct profile *p,
 		      const struct profile_path *path, double y)
 {

@@ -27,7 +27,8 @@ static void path_words(const struct journeys *all, const struct journey *j,
 }
 
 /*
- * Has a text all words of another, in any order?  "drop" is that of any reason.
+ * Does a text have all words of another, in any order?  "drop" matches every
+ * reason.
  */
 static bool has_words(const char *text, const char *wanted)
 {
@@ -65,7 +66,7 @@ static void flow_text(const struct journey *j, char *out, size_t size)
 			 j->destination_port);
 }
 
-/* Those of the path asked for; to be freed. */
+/* The packets of the path asked for; the caller frees them. */
 static struct item *choose(const struct journeys *all, const char *path,
 			   size_t *n)
 {
@@ -368,7 +369,7 @@ static int items_json(const struct journeys *all, const struct item *items,
 			  JSON_INDENT(1));
 }
 
-/* One of those chosen, in front: the number's, the slowest, the median. */
+/* The packet shown first: the one of that number, the slowest, the median. */
 static int pick(struct item *items, size_t n, const char *number,
 		bool slowest)
 {

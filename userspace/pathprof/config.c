@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The constants that the BPF programs are loaded with: which packets, and how
- * often.  What the kernel can and cannot do is not known here.
+ * often.  This file does not check what the kernel supports.
  */
 #include <arpa/inet.h>
 #include <math.h>

@@ -129,11 +129,10 @@ static const struct {
 #define NBRANCHES (sizeof(branches) / sizeof(*branches))
 
 /*
- * Facts of a packet, the general ones only if there is no specific one:
- * prediction is off for a reason, and a packet out of order is not merely
- * unexpected.  A
- * full receive buffer closes the window, and what it does not take leaves a
- * hole before the next packet.
+ * Facts of a packet.  A general fact counts only if no specific one gives the
+ * reason: prediction is off because of something, and a packet out of order is
+ * more than unexpected.  A full receive buffer closes the window, and the data
+ * that it refuses leaves a hole before the next packet.
  */
 static uint32_t specific_facts(const struct path_key *k)
 {

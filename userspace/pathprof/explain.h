@@ -24,7 +24,7 @@ struct branch {
 	size_t nfacts;
 };
 
-/* All branches that packets met; to be freed. NULL without memory. */
+/* All branches that packets met; the caller frees them.  NULL without memory. */
 struct branch *explain(const struct profile *p, size_t *n);
 
 #endif

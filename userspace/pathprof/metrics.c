@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which metrics a profile has.  Costs are work, not waiting: how long a packet
+ * The metrics of a profile.  Costs are work, not waiting: how long a packet
  * waits depends more on the load than on the code.
  */
 #include <stdio.h>
@@ -170,7 +170,7 @@ struct metric *metrics(const struct profile *p, size_t *n)
 	if (p->load_packets)
 		put(&m, METRIC_COST, (double)p->load_ns / p->load_packets,
 		    p->load_packets, 1, "load", "time");
-	/* More and cheaper packets for the same data are no gain. */
+	/* More but cheaper packets for the same data are no gain. */
 	if (p->load_packets && p->load_bytes) {
 		put(&m, METRIC_COST, (double)p->load_ns / p->load_bytes,
 		    p->load_packets, 1, "load", "byte");

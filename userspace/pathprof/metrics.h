@@ -8,7 +8,7 @@
 
 #include "profile.h"
 
-/* Begins those of the run without pathprof, if the profile has one. */
+/* Prefix of the metrics of the run without pathprof, if there is one. */
 #define METRIC_LOAD	"load."
 
 enum metric_kind { METRIC_COST, METRIC_SHARE };
@@ -22,7 +22,7 @@ struct metric {
 	int bad;		/* 1: more is worse, -1: less is, 0: neither */
 };
 
-/* In a fixed order; to be freed.  NULL without memory. */
+/* In a fixed order; the caller frees it.  NULL without memory. */
 struct metric *metrics(const struct profile *p, size_t *n);
 
 #endif

@@ -11,8 +11,8 @@
 #include "pathprof-tool.h"
 
 /*
- * Bytes of the UTF-8 character at s; 0 if it is none, a C1 control, or one of
- * the two that XML has not.
+ * Bytes of the UTF-8 character at s; 0 if it is invalid, a C1 control, or one
+ * of the two that XML forbids.
  */
 static size_t utf8_length(const unsigned char *s)
 {
@@ -24,7 +24,7 @@ static size_t utf8_length(const unsigned char *s)
 	for (i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	/* Another form of a shorter character. */
+	/* An overlong encoding of another character. */
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90))
 		return 0;
 	return s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe ? 0 : n;
@@ -63,7 +63,7 @@ void complain(const char *format, ...)
 		printable(text, clean, sizeof(clean)));
 }
 
-/* JSON escapes other control characters; but DEL may stand as it is. */
+/* JSON escapes the other control characters, but allows DEL as it is. */
 static int put_json(const char *text, size_t n, void *unused)
 {
 	(void)unused;

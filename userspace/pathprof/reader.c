@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Members of JSON objects, each of the type and in the range it must have.
- * The first that is not is stored by name, and reading goes on with zeros.
+ * Reads members of JSON objects and checks their types and ranges.  The name of
+ * the first bad one is kept, and reading continues with zeros.
  */
 #include <stdio.h>
 #include <string.h>

@@ -25,7 +25,7 @@ static void on_signal(int signo)
 	stopped = signo;
 }
 
-/* The head as lines, through the text view. */
+/* The head as lines, written by the text view. */
 static int draw_head(const struct profile *p, const struct profile *total)
 {
 	char *text = NULL, *rest, *line;
@@ -80,7 +80,7 @@ static void draw_paths(struct screen *s, const struct profile *p, int y)
 
 	if (!p->npaths && y < LINES - 1)
 		mvaddnstr(y, 0, "No TCP packets were sampled.", COLS);
-	/* The paths of this interval may be fewer than those of the last. */
+	/* This interval may have fewer paths than the last. */
 	if (s->first >= p->npaths)
 		s->first = p->npaths ? p->npaths - 1 : 0;
 	profile__totals(p, &t);
@@ -100,7 +100,7 @@ static void draw(struct screen *s, const struct profile *p,
 	int y;
 
 	erase();
-	/* A few lines are for the paths, the account if there is room. */
+	/* Keep a few lines for the paths; show the account if there is room. */
 	y = LINES > 9 ? draw_head(p, total) : 0;
 	snprintf(state, sizeof(state), "%zu paths %s, by %s%s", p->npaths,
 		 s->cumulative ? "since the start" : "in this interval",
@@ -116,7 +116,7 @@ static void draw(struct screen *s, const struct profile *p,
 	refresh();
 }
 
-/* False to quit. */
+/* Returns false to quit. */
 static bool handle_key(struct screen *s, int key, size_t npaths)
 {
 	switch (key) {
@@ -206,7 +206,7 @@ int render__screen(const struct screen_source *source)
 	SCREEN *terminal;
 	int rc;
 
-	/* Before ncurses, which leaves handlers alone that are set. */
+	/* Before ncurses starts: it keeps handlers that are set. */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);

@@ -352,7 +352,7 @@ void render__head(FILE *f, const struct profile *p,
 	print_hooks(f, total, &all);
 }
 
-/* Work by category; waiting is apart. */
+/* Work by category, and waiting on a line of its own. */
 static void print_categories(FILE *f, const struct profile *p)
 {
 	uint64_t ns[PATHPROF_CATEGORY_MAX], work = 0;
@@ -375,7 +375,7 @@ static void print_categories(FILE *f, const struct profile *p)
 	putc('\n', f);
 }
 
-/* How long each stage took, whatever the path. */
+/* How long each stage took, over all paths. */
 static void print_stage_times(FILE *f, const struct profile *p)
 {
 	char n[8], mean[8], p50[8], p99[8], clean[32];

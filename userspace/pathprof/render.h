@@ -18,19 +18,19 @@ struct render_options {
 	bool detail;		/* cost per stage and histogram */
 };
 
-/* Columns of the terminal, or 79 where stdout is none. */
+/* Columns of the terminal; 79 if stdout is not a terminal. */
 unsigned int render__width(void);
-/* Wide enough, a table has quantiles, too. */
+/* Is a table wide enough for columns of quantiles? */
 const char *render__header(unsigned int width);
 
 const char *sort_name(enum sort_column column);
-/* Indices of paths in order; to be freed. */
+/* Indices of paths in order; the caller frees them. */
 size_t *render__order(const struct profile *p, enum sort_column column);
 /* One row of width columns at most, without the stage list. */
 void render__row(const struct profile *p, const struct profile_totals *t,
 		 const struct profile_path *path, unsigned int width,
 		 char *out, size_t size);
-/* Words such as "rx fast data"; RENDER_WORDS bytes hold all there may be. */
+/* Words such as "rx fast data"; RENDER_WORDS bytes hold any of them. */
 #define RENDER_WORDS	112
 void render__words(const struct profile *p, const struct profile_path *path,
 		   char *out, size_t size);
