@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When a segment size of our own is tried, kept and given up (tx.c gives it to
- * the kernel), for windows of one segment and more.
+ * Decides when a smaller segment size is tried, kept and given up, for windows
+ * of one MSS and more.  tx.c hands the size to the kernel.
  *
- * Whether whole segments waste a window depends on more than its size (how many
- * segments one transmit chunk holds, delayed acknowledgements, deferral), so
- * nothing is assumed:
+ * Whether full-sized segments waste a window depends on more than its size: on
+ * the segments per GSO skb, on delayed ACKs and on TSO deferral.  So the policy
+ * measures instead of assuming:
  *
- *   WATCH   stock segments; measure bytes delivered per second over an epoch
- *           of round trips that all ended because of the peer's window.  If
- *           part of the window went unused, and another size would use it:
- *   SETTLE  switch, and let data pass that was cut for the old size: a send
- *           buffer grown for a larger window may hold a hundred small ones, and
- *           what its chunks leave over goes out in pieces.
- *   TRIAL   measure again.  Not clearly better: once, if a segment a round
- *           trip is missing, a nudge (try_nudge()) and measure again; then back
- *           to WATCH, and wait 16 times as long before the next trial.
- *           With tx_steady the size goes down to the wanted one by a step of
- *           MSS/N at a time, each judged as long, and the best one is kept:
- *           the SC2003 paper's "incrementally decrease the MSS if the window is
- *           locked in a steady state".
- *   KEEP    go on and follow the window.  Back to WATCH when it delivers less
- *           than stock did, when the congestion window becomes the limit, when
- *           whole segments fill the window again, when in a window this large
- *           stock might deliver as much, and from time to time: all to see what
- *           stock delivers now.  If that is clearly less, back to TRIAL.
+ *   WATCH   Stock segments.  Measure the bytes delivered per second over an
+ *           epoch of round trips that the peer's window limited.  Go on if part
+ *           of the window is unused and another size would use it.
+ *   SETTLE  Switch to that size.  Wait until the data that was segmented for
+ *           the old size is acknowledged: a large send buffer can hold a
+ *           hundred small windows, and its skbs leave odd segments.
+ *   TRIAL   Measure again.  If the size is not clearly better and one segment
+ *           per round trip is missing, nudge once (try_nudge()) and measure
+ *           again.  Otherwise return to WATCH, and wait 16 times longer before
+ *           the next trial.  With tx_steady the size descends by MSS/N at a
+ *           time, each size is measured, and the best is kept: "incrementally
+ *           decrease the MSS if the window is locked in a steady state"
+ *           (SC2003 paper).
+ *   KEEP    Keep the size and follow the window.  Return to WATCH to measure
+ *           stock again in these cases: the size delivers less than stock did;
+ *           the congestion window becomes the limit; full-sized segments fill
+ *           the window; the window is so large that stock may deliver as much;
+ *           and periodically.
  *
  * Everything here runs under the socket lock.
  */
@@ -38,37 +38,39 @@
 /* Round trips to measure for one verdict, and the least time they take. */
 #define EPOCH_ROUNDS	12
 #define EPOCH_MIN_US	(2 * USEC_PER_MSEC)
-/* Old cuts leave the queue within so many round trips; then judge anyway. */
+/* After so many round trips a size is judged even if old segments remain. */
 #define SETTLE_ROUNDS	256
-/* More than one in so many round trips are some. */
+/* "Some round trips" are more than one in so many. */
 #define SOME_ROUNDS	6
-/* A round trip of min_rtt takes 1/32 more at most; a clearly longer one 1/4. */
+/* A prompt round trip is at most 1/32 above min_rtt, a late one 1/4 or more. */
 #define PROMPT_SHIFT	5
 #define LATE_SHIFT	2
 /* A window is steady if it moved by 1/64 or less in an epoch. */
 #define STEADY_SHIFT	6
 /*
- * Rounding, an ACK that waits and the transmit chunk lose a segment each at
- * most; who loses more lacks something else, a processor or a reader.
+ * Rounding, a delayed ACK and the GSO skb each lose at most one segment.  A
+ * connection that loses more is limited by something else: a CPU or a reader.
  */
 #define LOST_SEGS	3
 /* A trial is kept if it delivers at least 1/64 more. */
 #define GAIN_SHIFT	6
 /*
- * A size this far below stock after so many round trips is given up; while old
- * cuts are in the queue, whose rests waste a part of the window, twice as far.
+ * Give a size up if it is this far below stock after so many round trips.
+ * Twice as far while segments of the old size are in the queue: their
+ * remainders waste part of the window.
  */
 #define HARM_ROUNDS	8
 #define HARM_SHIFT	3
 #define SETTLE_SHIFT	2
 /*
- * Round trips from a failed trial to the next: soon once more, for a size may
- * fail by the phase of the receiver's ACKs alone; then 16 times as many.
+ * Round trips from a failed trial to the next.  The first retry comes soon,
+ * because a size may fail only by the phase of the receiver's ACKs.  Each later
+ * wait is 16 times as long.
  */
 #define BACKOFF_MIN	32
 #define BACKOFF_FACTOR	16
 #define BACKOFF_MAX	8192
-/* Round trips until stock is measured again; doubles likewise. */
+/* Round trips until stock is measured again; doubles each time. */
 #define RECHECK_MIN	512
 #define RECHECK_MAX	32768
 
@@ -82,7 +84,7 @@ static void epoch_start(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 	tx->epoch_start = tp->tcp_mstamp;
 }
 
-/* A new phase; a new segment size leaves old cuts in the queue. */
+/* A new phase.  After a new size, old segments are still in the queue. */
 static void enter(const struct tcp_sock *tp, struct mssfrac_tx *tx, u8 phase,
 		  u32 seg)
 {
@@ -97,7 +99,7 @@ static void enter(const struct tcp_sock *tp, struct mssfrac_tx *tx, u8 phase,
 	epoch_start(tp, tx);
 }
 
-/* Bytes per second over the epoch; 0 while it is too short to tell. */
+/* Bytes per second over the epoch; 0 while it is too short. */
 static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
@@ -107,7 +109,7 @@ static u64 epoch_rate(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	return div64_u64(tx->epoch_bytes * USEC_PER_SEC, us);
 }
 
-/* Does a size of our own deliver clearly less than stock? */
+/* Does the size in force deliver clearly less than stock? */
 static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 {
 	u64 us = tp->tcp_mstamp - tx->epoch_start;
@@ -119,13 +121,13 @@ static bool harmful(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	       tx->epoch_bytes * USEC_PER_SEC < least * us;
 }
 
-/* Half of the largest transmit chunk: a segment of which it holds two. */
+/* Half of sk_gso_max_size: the largest segment that fits twice in a GSO skb. */
 static u32 half_chunk(const struct sock *sk)
 {
 	return sk_can_gso(sk) ? sk->sk_gso_max_size / 2 : U32_MAX;
 }
 
-/* The size for the epoch's window; the MSS itself where that gains nothing. */
+/* The size for the epoch's window; the MSS where no size gains anything. */
 static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 			  const struct mssfrac_settings *set)
 {
@@ -140,8 +142,8 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 	seg = mssfrac_paired_segment(window, mss, half, READ_ONCE(set->tx_frac),
 				     READ_ONCE(set->seg_max));
 	/*
-	 * The congestion window counts segments: it must hold them all and one
-	 * more, or it is the limit.  In pairs they may be larger.
+	 * The congestion window counts segments.  It is the limit unless it
+	 * holds one more than all of them.  Pairs allow larger segments.
 	 */
 	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
 	if (seg < fits)
@@ -150,8 +152,8 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
 }
 
 /*
- * Do some round trips take min_rtt, and others clearly longer?  Then ACKs wait
- * in these: a processor or a queue stretches all of them.
+ * Do some round trips take min_rtt, and others clearly longer?  Then ACKs are
+ * delayed in the longer ones.  A busy CPU or a queue would stretch all of them.
  */
 static bool acks_wait(const struct mssfrac_tx *tx)
 {
@@ -161,10 +163,10 @@ static bool acks_wait(const struct mssfrac_tx *tx)
 }
 
 /*
- * Bytes a round trip at this rate.  One takes min_rtt and little more, or two
- * of them where the last segment's ACK waits for the next window; in between a
- * processor or a queue stretched it, and the window is not what is short,
- * unless ACKs wait in some round trips only.
+ * Bytes per round trip at this rate.  A round trip takes little more than
+ * min_rtt, or twice that where the last segment's ACK waits for the next
+ * window.  In between, a CPU or a queue stretched it and the window is not the
+ * limit, unless ACKs are delayed in only some round trips.
  */
 static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 		       u64 rate)
@@ -179,8 +181,8 @@ static u64 window_used(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 }
 
 /*
- * Did each round trip take all of the window?  Then no size can fill it better,
- * however long the processor made the round trips.
+ * Did each round trip use the whole window?  Then no size can fill it better,
+ * even if a busy CPU made the round trips longer.
  */
 static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 		   u32 window)
@@ -189,7 +191,7 @@ static bool filled(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 	u64 offered = (u64)window * tx->epoch_rounds;
 	u32 min_rtt = tcp_min_rtt(tp);
 
-	/* Longer ones may be two, each of which took half. */
+	/* A longer one may be two, each with half of the window. */
 	return !acks_wait(tx) &&
 	       us <= (u64)(min_rtt + min_rtt / 2) * tx->epoch_rounds &&
 	       tx->epoch_bytes >= offered - (offered >> GAIN_SHIFT);
@@ -204,18 +206,18 @@ static bool steady(const struct mssfrac_tx *tx)
 	return moved <= tx->epoch_wnd >> STEADY_SHIFT;
 }
 
-/* Bytes per second that a size of our own must deliver. */
+/* Bytes per second that a size must deliver to be kept. */
 static u64 worthwhile(const struct mssfrac_tx *tx)
 {
 	return tx->base_rate + (tx->base_rate >> GAIN_SHIFT);
 }
 
 /*
- * The receiver acknowledges every second segment, and all of a transmit chunk
- * together.  Where chunks fall such that the last segment of each window waits
- * for the first chunk of the next one, that ACK takes both, the window reopens
- * for one segment less, and so it goes on: n - 1 segments a round trip, however
- * even n is.  What is sent next goes in halves; that moves the last one.
+ * The receiver acknowledges every second segment, and a GSO skb as a whole.
+ * The last segment of a window may have to wait for the first GSO skb of the
+ * next one, and one ACK then covers both.  The window reopens for one segment
+ * less, and the pattern repeats: n - 1 segments per round trip, even if n is
+ * even.  Sending the next data in half-sized segments moves the last one.
  */
 static bool try_nudge(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
@@ -224,7 +226,7 @@ static bool try_nudge(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 
 	if (tx->nudged || tx->seg >= tp->mss_cache || !us)
 		return false;
-	/* One segment is missing, to a quarter: otherwise it is not that. */
+	/* The pattern loses one segment, within a quarter of one. */
 	used = div64_u64(tx->epoch_bytes * tcp_min_rtt(tp), us);
 	full = used + tx->seg;
 	if (full + tx->seg / 4 < tx->epoch_wnd ||
@@ -236,7 +238,7 @@ static bool try_nudge(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 	return true;
 }
 
-/* Stock again, and a longer wait before the next trial. */
+/* Return to stock, and wait longer before the next trial. */
 static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 {
 	struct mssfrac_tx *tx = &conn->tx;
@@ -249,8 +251,8 @@ static void give_up(struct mssfrac_conn *conn, const struct tcp_sock *tp)
 }
 
 /*
- * A trial that failed may leave segments, chunks and ACKs in a worse order than
- * it found them, for good; the next would do so again.
+ * A failed trial can leave a worse packet pattern behind than it found, and
+ * permanently.  The next trial would do so again.
  */
 static bool spoilt(const struct mssfrac_tx *tx, u64 rate)
 {
@@ -260,8 +262,9 @@ static bool spoilt(const struct mssfrac_tx *tx, u64 rate)
 }
 
 /*
- * Then the epoch before was no measure of stock: pieces of another size may
- * have been in the queue, of an application that wrote little.
+ * Did the rate just fall?  Then the previous epoch did not measure stock:
+ * remainders of another size may have been in the queue of an application that
+ * wrote little.
  */
 static bool fell(const struct mssfrac_tx *tx, u64 rate)
 {
@@ -269,8 +272,8 @@ static bool fell(const struct mssfrac_tx *tx, u64 rate)
 }
 
 /*
- * Segments, chunks and ACKs find a better order by themselves at times, within
- * some epochs; a trial would end that and may not bring it back.
+ * Did the rate just rise?  The packet pattern sometimes improves within some
+ * epochs without any change.  A trial would end that, perhaps permanently.
  */
 static bool rose(const struct mssfrac_tx *tx, u64 rate)
 {
@@ -278,8 +281,8 @@ static bool rose(const struct mssfrac_tx *tx, u64 rate)
 }
 
 /*
- * Is the wait for another window, of more or fewer segments than this one?
- * Once: a window may go to and fro.
+ * Did the wait begin in a window of more or fewer segments than this one?  True
+ * only once, because a window may alternate between two sizes.
  */
 static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 {
@@ -287,7 +290,7 @@ static bool outdated(const struct tcp_sock *tp, const struct mssfrac_tx *tx)
 	       tx->epoch_wnd / tp->mss_cache != tx->base_wnd / tp->mss_cache;
 }
 
-/* Is what is missing of @window no more than another size could add? */
+/* Is the unused part of @window no more than another size could add? */
 static bool reachable(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 		      u64 used, u32 window)
 {
@@ -298,9 +301,10 @@ static bool reachable(const struct tcp_sock *tp, const struct mssfrac_tx *tx,
 /*
  * Does stock leave a part of the window that another size can use?
  *
- * Where a chunk holds one segment, ACKs may leave before the last segments are
- * read, and offer less by these: all of that is taken, and no more is on offer
- * again.  What once was on offer tells; less than a segment is not that.
+ * Where a GSO skb holds one segment, ACKs may leave before the last segments
+ * are read.  They advertise a window that is smaller by these, the sender fills
+ * it, and no larger one follows.  The largest window ever advertised reveals
+ * this if it is larger by a segment or more.
  */
 static bool wastes(const struct sock *sk, const struct mssfrac_tx *tx, u64 rate,
 		   u64 best)
@@ -324,9 +328,9 @@ static u8 judge_watch(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 seg = wanted_segment(sk, tx, set);
 	u32 mss = tp->mss_cache;
-	/* Stock delivers now more, now less: a trial must beat both. */
+	/* Stock rates vary: a trial must beat both of the last two. */
 	u64 best = max(rate, tx->last_rate);
-	/* A size that was left to see this: the window may be its answer, too. */
+	/* Our size, left for this, was faster; the window may depend on it. */
 	bool better = tx->own_rate > best + (best >> GAIN_SHIFT);
 
 	if (!tx->wait && spoilt(tx, rate)) {
@@ -411,10 +415,10 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		return MSSFRAC_WHY_MOVED;
 	}
 	/*
-	 * In a larger window stock would deliver more, too.  In a smaller one
-	 * it may not deliver less: a receiver that acknowledges before it has
-	 * read offers half, and with other segments would not do so.  Nor in one
-	 * that is larger only because our segments are smaller.
+	 * Stock too would deliver more in a larger window: compare per segment.
+	 * Do not if the window shrank: a receiver that acknowledges before it
+	 * has read advertises half, and might not with stock segments.  Do not
+	 * if it grew only because our segments are smaller.
 	 */
 	if (segs_now <= tx->own_segs)
 		segs_now = segs;
@@ -422,7 +426,7 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 		if (try_nudge(tp, tx))
 			return MSSFRAC_WHY_NUDGE;
 		if (rate >= tx->base_rate) {
-			/* Is stock offered as much?  judge_watch() sees. */
+			/* judge_watch() sees whether stock gets this window. */
 			tx->own_segs = segs_now;
 			tx->own_rate = rate;
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
@@ -433,20 +437,20 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	}
 	tx->nudged = 0;
 	if (!tx->recheck) {
-		/* It held for long: forget the trials that failed before. */
+		/* The size has held for long: forget earlier failures. */
 		tx->backoff = 0;
 		tx->own_rate = rate;
 		enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 		return MSSFRAC_WHY_RECHECK;
 	}
 	if (READ_ONCE(conn->mn->set.tx_steady)) {
-		/* The best size was found for another window: raise, go down again. */
+		/* The best size was for another window: search again. */
 		if (seg >= tx->goal + step || seg + step <= tx->goal) {
 			enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 			return MSSFRAC_WHY_MOVED;
 		}
 	} else if (seg < tx->seg || seg >= tx->seg + step) {
-		/* Follow the window; a few bytes are not worth another cut. */
+		/* Follow the window, but not by a few bytes. */
 		tx->seg = seg;
 	}
 	epoch_start(tp, tx);
@@ -454,8 +458,9 @@ static u8 judge_keep(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 }
 
 /*
- * What now, and why (enum mssfrac_tx_why): a round trip ended that the peer's
- * window limited.  @rate: bytes per second, of mssfrac_trial_round().
+ * A round trip that the peer's window limited has ended: decide what to do, and
+ * return the reason (enum mssfrac_tx_why).  @rate: bytes per second, from
+ * mssfrac_trial_round().
  */
 u8 mssfrac_trial_judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 {
@@ -499,7 +504,10 @@ u8 mssfrac_trial_judge(struct sock *sk, struct mssfrac_conn *conn, u64 rate)
 	}
 }
 
-/* It delivered @acked bytes; bytes per second of the epoch, 0 while too short. */
+/*
+ * A round trip delivered @acked bytes.  Returns the epoch's bytes per second, 0
+ * while it is too short.
+ */
 u64 mssfrac_trial_round(const struct tcp_sock *tp, struct mssfrac_tx *tx,
 			u32 acked)
 {
@@ -515,23 +523,23 @@ u64 mssfrac_trial_round(const struct tcp_sock *tp, struct mssfrac_tx *tx,
 	return epoch_rate(tp, tx);
 }
 
-/* A round trip ended that something else limited: it says nothing of a size. */
+/* Something else than the window limited a round trip, so judge no size. */
 void mssfrac_trial_unlimited(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
-	/* Smaller segments would cost a congestion window its bytes. */
+	/* The congestion window counts segments: smaller ones carry less. */
 	if (tx->seg && (u64)tx->seg * tcp_snd_cwnd(tp) < tx->round_wnd)
 		mssfrac_trial_stock(tp, tx);
 	else
 		epoch_start(tp, tx);
 }
 
-/* Stock segments, from the next call on. */
+/* Use stock segments from the next call on. */
 void mssfrac_trial_stock(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	enter(tp, tx, MSSFRAC_TX_WATCH, 0);
 }
 
-/* The same, and what was tried for another MSS does not count. */
+/* The same, and forget what was tried with another MSS. */
 void mssfrac_trial_forget(const struct tcp_sock *tp, struct mssfrac_tx *tx)
 {
 	tx->backoff = 0;
