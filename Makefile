@@ -78,7 +78,7 @@ build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.[ch] bpf/*) 
 	@mkdir -p $(@D)
 	@$(COMPILE) -D_GNU_SOURCE $(SANITIZE) -Dmain=pathprof_main \
 		-DVERSION='"fuzz"' -Ibpf -Ibuild/bpf -o $@ $(filter %.c,$(filter-out bpf/%,$^)) \
-		-lbpf -ljansson -lncursesw -lm -pthread
+		-lbpf -ljansson -lncursesw -lpcap -lm -pthread
 
 docs: tools			## build the manual pages
 	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build

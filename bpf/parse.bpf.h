@@ -22,6 +22,7 @@ struct headers {
 	__u32 word;		/* fourth of the TCP header, network order */
 	__u32 seq;
 	__u32 tsval;
+	__u16 port;		/* the lower one, if groups are kept */
 	__u8 has_ts;		/* 20 bytes, and the aligned timestamp */
 	__u8 family;
 	__u8 udp;
@@ -146,6 +147,9 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 		count(CN_FILTERED);
 		return false;
 	}
+	if (groups_on)
+		h->port = lower_port(((__u8 *)l4)[0] << 8 | ((__u8 *)l4)[1],
+				     ((__u8 *)l4)[2] << 8 | ((__u8 *)l4)[3]);
 	if (h->udp) {
 		h->payload = total > off + 8 ? total - off - 8 : 0;
 		h->flags = PF_UDP | PF_DATA;

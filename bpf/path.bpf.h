@@ -10,7 +10,9 @@
 
 #include "compat.bpf.h"
 #include "config.bpf.h"
+#include "detail.bpf.h"
 #include "event.bpf.h"
+#include "pcap.bpf.h"
 
 #define PATH_PROBES	16
 
@@ -170,7 +172,8 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 	if (!t)
 		return 0;
 	/* It ended before that was known. */
-	if ((config.by_owner || config.ifindex) && t->undecided) {
+	if ((config.by_owner || config.ifindex || pcap_length) &&
+	    t->undecided) {
 		disown(t);
 		return 0;
 	}
@@ -201,6 +204,7 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 	__sync_fetch_and_add(&v->bytes, t->bytes);
 	__sync_fetch_and_add(&v->work_ns, work);
 	__sync_fetch_and_add(&v->wait_ns, wait);
+	detail_sum(t, at, work, wait);
 	i = log2_u64(work);
 	/* The compiler knows the table, the verifier does not. */
 	asm volatile("" : "+r"(i));

@@ -119,10 +119,12 @@ _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 /*
  * Raw events, only with --events: one for each clock of a packet.  In path
  * order `index` counts from 0, so that a gap shows events that did not fit the
- * ring.  EV_FLOW carries struct event_flow.  EV_DISOWN: the packet is not one
+ * ring.  EV_FLOW carries struct event_flow, EV_BYTES struct event_bytes,
+ * EV_STATE struct event_state.  EV_DISOWN: the packet is not one
  * of those asked for, and what was said of it before is not either.
  */
-enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END, EV_DISOWN };
+enum { EV_STAGE, EV_AGAIN, EV_FLOW, EV_END, EV_DISOWN, EV_BYTES,
+       EV_STATE };
 struct event {
 	__u64 ns;
 	__u64 from;		/* the stage before lasted from here to ns */
@@ -152,6 +154,72 @@ struct event_flow {
 	__u32 netns;		/* inode number */
 };
 
+#define CAPTURE_MAX	192
+
+/* The packet's first bytes, from IP on; of `length`. */
+struct event_bytes {
+	struct event event;
+	__u32 length, captured;
+	__u8 data[CAPTURE_MAX];
+};
+
+/* STATE(symbol, name, meaning): of a connection, with --state; append only. */
+#define PATHPROF_STATES(STATE) \
+STATE(CWND, "cwnd", "congestion window, segments") \
+STATE(SND_WND, "snd_wnd", "window that the peer advertises, bytes") \
+STATE(RCV_WND, "rcv_wnd", "window advertised to the peer, bytes") \
+STATE(SRTT, "srtt_us", "smoothed round-trip time, us") \
+STATE(IN_FLIGHT, "packets_out", "segments sent and not acknowledged") \
+STATE(RMEM, "rmem", "memory of received data, bytes (sk_rmem_alloc)") \
+STATE(WMEM, "wmem_queued", "memory of data to send, bytes") \
+STATE(BACKLOG, "backlog", "memory of packets in the backlog, bytes") \
+STATE(RCV_QUEUE, "rcv_queue", "packets in the receive queue") \
+STATE(SND_QUEUE, "snd_queue", "packets in the write queue")
+
+enum pathprof_state {
+#define STATE(sym, name, meaning) STATE_##sym,
+	PATHPROF_STATES(STATE)
+#undef STATE
+	STATE_MAX
+};
+
+struct event_state {
+	struct event event;
+	__u32 values[STATE_MAX];
+};
+
+/* The state that the packets of a path met, those that have one. */
+struct path_state {
+	__u64 packets;
+	__u64 sum[STATE_MAX];
+	__u32 least[STATE_MAX], most[STATE_MAX];
+};
+
+/* Where a packet belongs; 0: not known. */
+#define GROUPS_MAX	4096
+struct group_key {
+	__u64 cgroup;		/* id */
+	__u32 netns;		/* inode number */
+	__u32 ifindex;
+	__u16 port;		/* the lower one, host order */
+	__u16 pad[3];
+};
+
+struct packet_detail {
+	struct group_key where;
+	__u32 state[STATE_MAX];
+	__u32 has_state;
+	__u32 pad;
+};
+
+struct group_value {
+	__u64 packets, segments, bytes, work_ns, wait_ns, dropped;
+};
+
+_Static_assert(sizeof(struct group_key) == 24, "group_key layout");
+_Static_assert(sizeof(struct event_state) == 88, "event_state layout");
+_Static_assert(sizeof(struct path_state) == 168, "path_state layout");
+_Static_assert(sizeof(struct event_bytes) == 248, "event_bytes layout");
 _Static_assert(sizeof(struct event) == 48, "event layout");
 _Static_assert(sizeof(struct event_flow) == 96, "event_flow layout");
 
@@ -169,6 +237,14 @@ struct probe_costs {
 	__u64 head, tail;	/* of a packet followed already */
 	__u64 claim;		/* before: a sent packet is taken up */
 	__u64 clock;		/* of these, reading the clock once */
+};
+
+/* One instruction of classic BPF, as libpcap makes them; at most so many. */
+#define PCAP_INSNS	512	/* a power of two: indices are masked */
+struct pcap_insn {
+	__u16 code;
+	__u8 jt, jf;
+	__u32 k;
 };
 
 /* The configuration from userspace; constant while programs are loaded. */

@@ -203,6 +203,8 @@ static __always_inline void rx_established(struct sock *sk,
 		rx_from_backlog(skb, t);
 	rx_learn(sk, tp, skb, t);
 	tracked_mark(t, ST_RX_EST, now);
+	if (groups_on || state_on)
+		detail_sock(t, number);
 	tracked_leave(t);
 	tracked_unlock(at, key);
 }

@@ -6,6 +6,7 @@
 #ifndef PATHPROF_RX_BPF_H
 #define PATHPROF_RX_BPF_H
 
+#include "capture.bpf.h"
 #include "compat.bpf.h"
 #include "config.bpf.h"
 #include "end.bpf.h"
@@ -13,6 +14,7 @@
 #include "owner.bpf.h"
 #include "parse.bpf.h"
 #include "path.bpf.h"
+#include "pcap.bpf.h"
 #include "sample.bpf.h"
 #include "sock.bpf.h"
 #include "tracked.bpf.h"
@@ -69,6 +71,10 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	}
 	if (!parse_rx(skb, &h))
 		return;
+	if (!pcap_match_rx(skb)) {
+		count(CN_FILTERED);
+		return;
+	}
 	count(CN_SAMPLED);
 	at = tracked_new(key);
 	if (at == NOT_TRACKED)
@@ -86,8 +92,12 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 	if (config.by_owner)
 		t->undecided = 1;
 	rx_segments(t, skb);
+	detail_begin(t, skb->dev, h.port);
 	if (events_on)
 		event_headers(t, address(skb->data), address(skb->dev));
+	if (capture)
+		capture_bytes(t, address(skb->data), skb->len - skb->data_len,
+			      skb->len);
 	tracked_leave(t);
 	tracked_unlock(at, key);
 }

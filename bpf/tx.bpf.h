@@ -9,6 +9,7 @@
 #ifndef PATHPROF_TX_BPF_H
 #define PATHPROF_TX_BPF_H
 
+#include "capture.bpf.h"
 #include "compat.bpf.h"
 #include "config.bpf.h"
 #include "end.bpf.h"
@@ -16,6 +17,7 @@
 #include "owner.bpf.h"
 #include "parse.bpf.h"
 #include "path.bpf.h"
+#include "pcap.bpf.h"
 #include "sample.bpf.h"
 #include "sock.bpf.h"
 #include "tracked.bpf.h"
@@ -167,7 +169,7 @@ static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *
 	t->sk = w->sk;
 	if (t->segments > 1)
 		t->path.flags |= PF_SUPER;
-	if (config.ifindex && stage != ST_TX_DEV)
+	if ((config.ifindex || pcap_length) && stage != ST_TX_DEV)
 		t->undecided = 1;
 	tracked_mark(t, stage, bpf_ktime_get_ns());
 	return t;
@@ -273,8 +275,8 @@ static __always_inline bool tx_again(__u64 key, struct sk_buff *skb)
 	if (at == NOT_TRACKED)
 		return false;
 	t = tracked_at(at);
-	if (config.ifindex && t->undecided) {
-		if (!filter_dev(skb->dev)) {
+	if ((config.ifindex || pcap_length) && t->undecided) {
+		if (!filter_dev(skb->dev) || !pcap_match_tx(skb)) {
 			disown(t);
 			tracked_release(at);
 			return true;
@@ -305,6 +307,26 @@ static __always_inline bool tx_forward(__u64 received)
 	return true;
 }
 
+/* A whole socket of TCP, and no request or time-wait. */
+static __always_inline bool is_connection(struct sock *sk)
+{
+	__u8 state = sk->__sk_common.skc_state;
+
+	return state != TCP_NEW_SYN_RECV && state != TCP_TIME_WAIT &&
+	       sk->sk_protocol == IPPROTO_TCP;
+}
+
+static __always_inline void tx_capture(struct tracked_pkt *t,
+				       struct sk_buff *skb)
+{
+	__u32 skip = skb->head + skb->network_header - skb->data;
+
+	if (capture && skip <= 64)
+		capture_bytes(t, address(skb->head) + skb->network_header,
+			      skb->len - skb->data_len - skip,
+			      skb->len - skip);
+}
+
 /* The device layer gets the packet: it has the address it will keep. */
 static __always_inline void tx_dev(struct sk_buff *skb)
 {
@@ -318,8 +340,9 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	if (tracked_frozen())
 		return;
 	w = sk ? tx_announced(address(sk)) : NULL;
-	/* TCP did not know the device. */
-	if (w && config.ifindex && !filter_dev(skb->dev)) {
+	/* TCP did not know the device, and had no headers. */
+	if (w && ((config.ifindex && !filter_dev(skb->dev)) ||
+		  !pcap_match_tx(skb))) {
 		disown(NULL);
 		return;
 	}
@@ -335,12 +358,18 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		}
 		if (!parse_tx(skb, &h))
 			return;
+		if (!pcap_match_tx(skb)) {
+			count(CN_FILTERED);
+			return;
+		}
 		count(CN_SAMPLED);
 	}
 	if (w) {
 		t = tx_take(key, w, ST_TX_DEV, &at);
 		if (!t)
 			return;
+		if (groups_on || state_on)
+			detail_begin(t, skb->dev, port_of(sk));
 	} else {
 		at = tracked_new(key);
 		if (at == NOT_TRACKED)
@@ -348,14 +377,20 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 		t = tracked_at(at);
 		tx_begin(t, skb, &h);
 		t->sk = address(sk);
+		detail_begin(t, skb->dev, h.port);
 		if (sk && sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
 		    synack_again(sk, skb))
 			t->path.flags |= PF_RETRANS;
 		tracked_leave(t);
 	}
+	if ((groups_on || state_on) && sk && is_connection(sk)) {
+		detail_sock(t, address(sk));
+		tracked_leave(t);
+	}
 	if (events_on) {
 		event_headers(t, address(skb->head) + skb->network_header,
 			      address(skb->dev));
+		tx_capture(t, skb);
 		tracked_leave(t);
 	}
 	if (t->segments > 1 &&

@@ -27,6 +27,7 @@ typedef _Bool bool;
 enum { false = 0, true = 1 };
 
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -34,6 +35,10 @@ enum bpf_map_type {
 
 enum {
 	BPF_RB_NO_WAKEUP = 1,
+};
+
+enum {
+	BPF_NOEXIST = 1,
 };
 
 /* Since 6.7: compat.bpf.h asks if the kernel has it, and for its own value. */
@@ -137,6 +142,7 @@ struct sock {
 	unsigned long sk_tsq_flags;
 	struct {
 		atomic_t rmem_alloc;
+		int len;
 	} sk_backlog;
 	struct sk_buff_head sk_receive_queue;
 	struct sk_buff_head sk_write_queue;
@@ -171,6 +177,7 @@ struct tcp_sock {
 	u32 snd_wnd;
 	u32 rcv_wnd;
 	u32 snd_cwnd;
+	u32 srtt_us;
 	u32 packets_out;
 	u32 retrans_out;
 	u32 lost_out;

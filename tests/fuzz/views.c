@@ -56,6 +56,8 @@ static const struct view of_events[] = {
 	{ TEXT, { "journey", "mutant", "--path", "rx data" } },
 	{ TEXT, { "journey", "mutant", "--list", "--path", "drop tx" } },
 	{ TEXT, { "journey", "mutant", "2" } },
+	{ JSON, { "journey", "mutant", "--trace", "stage" } },
+	{ JSON, { "journey", "mutant", "--trace", "cpu" } },
 	{ JSON, { "journey", "--json", "mutant", "1" } },
 	{ JSON, { "journey", "--json", "mutant", "--slowest" } },
 	{ JSON, { "journey", "--json", "--list", "--slowest", "mutant" } },

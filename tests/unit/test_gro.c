@@ -31,6 +31,8 @@
 #define bpf_get_prandom_u32() 0
 #define bpf_jiffies64() 0
 #define bpf_get_smp_processor_id() 0
+#define bpf_loop(...) ((void)0)
+#define bpf_map_update_elem(...) ((void)0)
 #define bpf_ktime_get_ns() (++clock_ns)
 #define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
 #define bpf_ringbuf_reserve(...) 0

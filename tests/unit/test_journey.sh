@@ -209,12 +209,81 @@ flipped() {
 	done
 }
 
+# A trace has a slice for each event, none overlaps another of its track, and
+# each packet's arrow has a begin and an end.
+trace() {
+	"$PP" journey "$KEPT" --trace "$1" >trace.json || return
+	python3 -IS - "$KEPT" <<'END'
+import json, sys
+events = json.load(open("trace.json"))["traceEvents"]
+packets = [json.loads(line) for line in open(sys.argv[1])][1:]
+slices = [e for e in events if e["ph"] == "X"]
+assert len(slices) == sum(len(p["events"]) for p in packets) > 20
+tracks = {}
+for e in slices:
+    tracks.setdefault(e["tid"], []).append((e["ts"], e["ts"] + e["dur"]))
+for track in tracks.values():
+    track.sort()
+    assert all(a[1] <= b[0] + 0.001 for a, b in zip(track, track[1:])), track
+named = {e["tid"] for e in events if e["name"] == "thread_name"}
+assert named == set(tracks)
+long = {p["packet"] for p in packets if len(p["events"]) > 1}
+for ph in "sf":
+    assert {e["id"] for e in events if e["ph"] == ph and
+            e["name"] == "packet"} == long, ph
+END
+}
+
+# with_bytes: the kept file, with a captured IPv4 header and a connection's
+# state in every packet.
+with_bytes() {
+	sed '2,$s/,"events":\[/,"state":{"cwnd":17,"srtt_us":250},"length":60,"captured":"450000280001000040067ccd7f0000017f000001"&/' \
+		"$KEPT" >bytes.events
+}
+
+# pcapng has every packet, with the bytes and the number; tcpdump reads it.
+pcapng() {
+	with_bytes && "$PP" journey bytes.events --pcapng >x.pcapng || return
+	python3 -IS - "$KEPT" <<'END' || return
+import json, struct, sys
+data, at, found = open("x.pcapng", "rb").read(), 0, []
+packets = [json.loads(line) for line in open(sys.argv[1])][1:]
+while at < len(data):
+    kind, size = struct.unpack_from("<II", data, at)
+    assert struct.unpack_from("<I", data, at + size - 4)[0] == size, "length"
+    if kind == 6:
+        high, low, have, length = struct.unpack_from("<IIII", data, at + 12)
+        code, n = struct.unpack_from("<HH", data, at + 28 + have)
+        comment = data[at + 32 + have:][:n].decode()
+        assert (have, length, code) == (20, 60, 1), "packet block"
+        assert data[at + 28:][:4] == bytes.fromhex("45000028")
+        found.append((int(comment.split()[1][:-1]), (high << 32 | low)))
+    at += size
+assert at == len(data) and found[0][1] >= packets[0]["start_ns"]
+assert [n for n, _ in found] == [p["packet"] for p in packets]
+END
+	! command -v tcpdump >/dev/null ||
+		[ "$(tcpdump -nn -r x.pcapng 2>/dev/null | wc -l)" -eq \
+			"$(($(wc -l <"$KEPT") - 1))" ]
+}
+
+# The state of the connection is in the text and in JSON.
+state() {
+	with_bytes && "$PP" journey bytes.events --slowest |
+		grep -q '^  cwnd 17 ' && "$PP" journey --json bytes.events 1 |
+		grep -q '"srtt_us": 250'
+}
+no_bytes() {
+	"$PP" journey "$KEPT" --pcapng >stdout 2>stderr
+	[ $? -eq 1 ] && [ ! -s stdout ] && grep -q 'record with --capture' stderr
+}
+
 [ -x "$PP" ] || {
 	echo "1..0 # SKIP $PP is not built"
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..31"
+echo "1..40"
 check "events add up to the profile" adds_up
 check "every packet's times add up" every_packet
 check "the slowest packets, and those of a path" chosen

@@ -231,7 +231,9 @@ drops() {
 		-e 's/"1": "not_specified"/"196610": "openvswitch.last_action"/' \
 		"$KEPT" >ovs.json
 	sed 's/openvswitch.last_action/openvswitch.explicit/' ovs.json >ovs2.json
-	"$PP" report --json --raw ovs.json | cmp - ovs.json &&
+	# The ids of these paths follow from their reason and function.
+	"$PP" report --json --raw ovs.json | grep -v '"id": "' >back.json
+	grep -v '"id": "' ovs.json | cmp - back.json &&
 		"$PP" report --detail ovs.json >text &&
 		grep -q 'drop:openvsw' text &&
 		grep -q 'dropped in ovs_dp_process_packet()' text &&
@@ -243,6 +245,38 @@ drops() {
 			"$((2 * $(grep -c '"reason": 19661' ovs.json)))" ] &&
 		[ "$(grep -c '"location"' sum.json)" -eq \
 			"$((2 * $(grep -c '"location"' ovs.json)))" ]
+}
+
+# Ids are the documented hash (profile-format.rst), computed here from the file;
+# exports use them, and the order of paths does not matter.
+ids() {
+	"$PP" report --json ovs.json >ids.json &&
+		"$PP" export -f openmetrics ovs.json >ids.openmetrics || return
+	python3 -IS - <<'END'
+import json
+p = json.load(open("ids.json"))
+names = {s["id"]: s["name"] for s in p["stages"]}
+def fnv(text):
+    h = 0xcbf29ce484222325
+    for byte in text.encode():
+        h = (h ^ byte) * 0x100000001b3 % 2 ** 64
+    return "%016x" % h
+seen = set()
+for path in p["paths"]:
+    text = "|".join([path["direction"], str(path["family"]),
+                     ",".join(names[i] for i in path["stages"]),
+                     ",".join(path["flags"]), ",".join(path["facts"]),
+                     path["end"], ""])
+    if path["end"] == "dropped":
+        text += "%s|%s" % (p["reasons"].get(str(path["reason"]),
+                                            path["reason"]),
+                           path.get("location", ""))
+    assert path["id"] == fnv(text), text
+    seen.add(path["id"])
+assert len(seen) == len(p["paths"]) > 20
+metrics = open("ids.openmetrics").read()
+assert all('{path="%s",' % i in metrics for i in seen)
+END
 }
 
 # Profiles recorded one after the other: rates are means.
@@ -419,7 +453,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..43"
+echo "1..44"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -442,6 +476,7 @@ check "an unknown flag" damaged 's/"data"/"date"/' '"flags" holds'
 check "a missing account" damaged 's/"account"/"count"/' '"account" is missing'
 check "sample 0" damaged 's/"sample": 1/"sample": 0/' '"sample" is 0'
 check "a drop's reason and function" drops
+check "path ids are the documented hash" ids
 check "an empty function" damaged \
 	'/"end": "dropped"/{n;s/1,/1, "location": "",/}' 'is empty, or one of too'
 check "a reason beyond 32 bits" damaged \

@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "choose.h"
+#include "pcap-filter.h"
 
 /* "ADDR/BITS" to both; the text was checked when it was read. */
 static void settle_addr(struct session_config *config)
@@ -188,6 +189,24 @@ static int settle_arm(struct choice *c, const char *command)
 	return EXIT_UNSUPPORTED;
 }
 
+static int settle_filter(struct choice *c, const char *command)
+{
+	static struct pcap_insn insns[PCAP_INSNS];
+	char err[300];
+	int n;
+
+	if (!c->filter)
+		return 0;
+	n = pcap_filter__compile(c->filter, insns, err, sizeof(err));
+	if (n < 0) {
+		complain("%s: --filter \"%s\": %s", command, c->filter, err);
+		return EXIT_USAGE;
+	}
+	c->config.pcap = insns;
+	c->config.npcap = n;
+	return 0;
+}
+
 /* The filters other than port and address, for the profile's head. */
 static void describe(struct choice *c)
 {
@@ -196,6 +215,7 @@ static void describe(struct choice *c)
 	} asked[] = {
 		{ "dir", c->dir }, { "dev", c->dev }, { "netns", c->netns },
 		{ "cgroup", c->cgroup }, { "arm", c->arm },
+		{ "filter", c->filter },
 	};
 	size_t i, at = 0, size = sizeof(c->config.filter);
 
@@ -240,7 +260,9 @@ int choice__settle(struct choice *c, const char *command)
 	}
 	settle_addr(&c->config);
 	describe(c);
-	rc = settle_netns(c, command);
+	rc = settle_filter(c, command);
+	if (!rc)
+		rc = settle_netns(c, command);
 	if (!rc)
 		rc = settle_cgroup(c, command);
 	return rc ? rc : settle_arm(c, command);

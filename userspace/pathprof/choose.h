@@ -11,7 +11,7 @@
 
 struct choice {
 	struct session_config config;
-	const char *dir, *netns, *dev, *cgroup, *arm;
+	const char *dir, *netns, *dev, *cgroup, *arm, *filter;
 	bool budget;
 };
 
@@ -26,12 +26,16 @@ struct choice {
 	  "attach the finer stages, too (needs --sample)" }, \
 	{ 0, "stage-times", OPT_FLAG, &(c)->config.stage_times, 0, 0, NULL, \
 	  "with --sample: keep how long stages take, as bursts do" }, \
+	{ 0, "state", OPT_FLAG, &(c)->config.state, 0, 0, NULL, \
+	  "keep windows, round-trip time and queues of connections" }, \
 	{ 0, "udp", OPT_FLAG, &(c)->config.udp, 0, 0, NULL, \
 	  "follow UDP packets, too" }, \
 	{ 0, "port", OPT_UINT, &(c)->config.port, 1, 65535, "PORT", \
 	  "only packets from or to this port" }, \
 	{ 0, "addr", OPT_ADDR, &(c)->config.addr, 0, 0, "ADDR", \
 	  "only from or to this address (or ADDR/BITS)" }, \
+	{ 0, "filter", OPT_TEXT, &(c)->filter, 0, 0, "EXPR", \
+	  "only packets that match this, in pcap syntax" }, \
 	{ 0, "dir", OPT_TEXT, &(c)->dir, 0, 0, "DIR", \
 	  "rx or tx: only received, or only sent" }, \
 	{ 0, "dev", OPT_TEXT, &(c)->dev, 0, 0, "DEVICE", \

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include "path-id.h"
 #include "pathprof-tool.h"
 #include "render.h"
 #include "stats.h"
@@ -42,6 +43,7 @@ static void export_csv(const struct profile *p)
 {
 	char words[RENDER_WORDS], stage[32];
 	const struct path_value *v;
+	char id[PATH_ID];
 	size_t i, j;
 
 	printf("path,kind,position,stage,wait,packets,segments,bytes,ns,"
@@ -49,8 +51,9 @@ static void export_csv(const struct profile *p)
 	for (i = 0; i < p->npaths; i++) {
 		v = &p->paths[i].sum;
 		for (j = 0; j < p->paths[i].key.n; j++)
-			printf("%zu,%s,%zu,%s,%d,%llu,%llu,%llu,%llu,%llu,"
-			       "%.0f,%.0f\n", i,
+			printf("%s,%s,%zu,%s,%d,%llu,%llu,%llu,%llu,%llu,"
+			       "%.0f,%.0f\n",
+			       path__id(p, &p->paths[i].key, id),
 			       field(p, &p->paths[i], words, sizeof(words)), j,
 			       stage_name(p, &p->paths[i], j, stage,
 					  sizeof(stage)),
@@ -95,10 +98,11 @@ static void family(const char *name, const char *type, const char *unit,
 static void metric(const struct profile *p, const char *name, size_t i,
 		   const char *quantile, double value)
 {
-	char words[RENDER_WORDS];
+	char words[RENDER_WORDS], id[PATH_ID];
 
-	printf("pathprof_%s%s{path=\"%zu\",kind=\"%s\",direction=\"%s\","
-	       "end=\"%s\"%s%s%s} %.17g\n", name, quantile ? "" : "_total", i,
+	printf("pathprof_%s%s{path=\"%s\",kind=\"%s\",direction=\"%s\","
+	       "end=\"%s\"%s%s%s} %.17g\n", name, quantile ? "" : "_total",
+	       path__id(p, &p->paths[i].key, id),
 	       field(p, &p->paths[i], words, sizeof(words)),
 	       dir_name(p->paths[i].key.dir), end_word(p->paths[i].key.end),
 	       quantile ? ",quantile=\"" : "", quantile ? quantile : "",

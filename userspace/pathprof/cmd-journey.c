@@ -4,10 +4,14 @@
  * end, or a list of all.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "journey.h"
+#include "journey-trace.h"
+#include "path-id.h"
 #include "pathprof-tool.h"
 #include "render.h"
 
@@ -211,6 +215,35 @@ static void print_events(const struct journeys *all, const struct journey *j,
 			       fact_meaning(bit));
 }
 
+static void print_state(const struct journey *j)
+{
+	size_t column = 0;
+	char text[48];
+	int i;
+
+	for (i = 0; j->has_state && i < STATE_MAX; i++) {
+		snprintf(text, sizeof(text), "  %s %u", state_name(i),
+			 j->state[i]);
+		if (column && column + strlen(text) > WIDTH) {
+			putchar('\n');
+			column = 0;
+		}
+		column += printf("%s", text);
+	}
+	if (column)
+		putchar('\n');
+}
+
+static json_t *state_json(const struct journey *j)
+{
+	json_t *o = j->has_state ? json_object() : NULL;
+	int i;
+
+	for (i = 0; o && i < STATE_MAX; i++)
+		json_object_set_new(o, state_name(i), json_integer(j->state[i]));
+	return o;
+}
+
 static void print_journey(const struct journeys *all, const struct journey *j)
 {
 	char words[RENDER_WORDS], flow[120], name[40];
@@ -229,6 +262,7 @@ static void print_journey(const struct journeys *all, const struct journey *j)
 		       j->netns);
 	putchar('\n');
 	print_relations(all, j);
+	print_state(j);
 	if (j->lost)
 		printf("  %u of its events were lost: what follows has gaps\n",
 		       j->lost);
@@ -293,13 +327,14 @@ static json_t *summary_json(const struct journeys *all,
 			    const struct journey *j)
 {
 	struct journey_sum sum;
-	char words[RENDER_WORDS];
+	char words[RENDER_WORDS], id[PATH_ID];
 
 	journey__sum(all, j, &sum);
 	path_words(all, j, &sum, words, sizeof(words));
-	return json_pack("{s:I s:s s:s s:i s:s s:i s:I s:I s:I s:I s:I s:I s:I "
-			 "s:I s:I s:I s:s? s:i s:o s:o s:I}",
+	return json_pack("{s:I s:s s:s s:s s:i s:s s:i s:I s:I s:I s:I s:I s:I s:I "
+			 "s:I s:I s:I s:s? s:i s:o s:o s:I s:o*}",
 			 "packet", (json_int_t)j->number, "path", words,
+			 "path_id", path__id(&all->profile, &sum.path, id),
 			 "source", j->source, "source_port", j->source_port,
 			 "destination", j->destination, "destination_port",
 			 j->destination_port, "seq", (json_int_t)j->seq,
@@ -316,7 +351,8 @@ static json_t *summary_json(const struct journeys *all,
 			 "reason", j->reason,
 			 "flags", words_json(j->flags, flag_name),
 			 "facts", words_json(j->facts, fact_name),
-			 "lost", (json_int_t)j->lost);
+			 "lost", (json_int_t)j->lost,
+			 "state", state_json(j));
 }
 
 static json_t *journey_json(const struct journeys *all,
@@ -386,8 +422,8 @@ static int pick(struct item *items, size_t n, const char *number,
 }
 
 struct wish {
-	bool slowest, list, json;
-	const char *path, *number;
+	bool slowest, list, json, pcapng;
+	const char *path, *number, *trace;
 };
 
 static int show(const struct journeys *all, const struct wish *wish)
@@ -423,6 +459,24 @@ static int show(const struct journeys *all, const struct wish *wish)
 	return rc;
 }
 
+/* The whole file in the format of another tool. */
+static int convert(const struct journeys *all, const struct wish *wish)
+{
+	int rc = 0;
+
+	if (wish->trace) {
+		rc = journeys__trace(all, *wish->trace == 'c' ? TRACKS_CPU :
+				     TRACKS_STAGE);
+		if (rc)
+			complain("journey: out of memory");
+	} else if (!journeys__pcapng(all)) {
+		complain("journey: no bytes of packets in this file; record "
+			 "with --capture N");
+		rc = -ENOENT;
+	}
+	return rc ? EXIT_FAILED : EXIT_GOOD;
+}
+
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text) &&
@@ -441,6 +495,10 @@ int cmd_journey(const struct command *self, int argc, char **argv)
 		  "a line for each packet" },
 		{ 0, "json", OPT_FLAG, &wish.json, 0, 0, NULL,
 		  "print as JSON" },
+		{ 0, "trace", OPT_TEXT, &wish.trace, 0, 0, "TRACKS",
+		  "all packets as a Chrome trace, by stage or cpu" },
+		{ 0, "pcapng", OPT_FLAG, &wish.pcapng, 0, 0, NULL,
+		  "all packets that have captured bytes, as pcapng" },
 		{ 0 }
 	};
 	const char *words[2] = {};
@@ -477,11 +535,30 @@ int cmd_journey(const struct command *self, int argc, char **argv)
 			 wish.number);
 		return EXIT_USAGE;
 	}
+	if (wish.trace && strcmp(wish.trace, "stage") &&
+	    strcmp(wish.trace, "cpu")) {
+		complain("journey: --trace takes stage or cpu, not \"%s\"",
+			 wish.trace);
+		return EXIT_USAGE;
+	}
+	if ((wish.trace || wish.pcapng) &&
+	    (wish.number || wish.slowest || wish.list || wish.path ||
+	     wish.json || (wish.trace && wish.pcapng))) {
+		complain("journey: --trace and --pcapng are of the whole file, "
+			 "without another option");
+		return EXIT_USAGE;
+	}
+	if (wish.pcapng && isatty(STDOUT_FILENO)) {
+		complain("journey: --pcapng writes binary data: redirect it to "
+			 "a file");
+		return EXIT_USAGE;
+	}
 	if (journeys__read(&all, words[0], err, sizeof(err))) {
 		complain("journey: %s", err);
 		return EXIT_FAILED;
 	}
-	rc = show(&all, &wish);
+	rc = wish.trace || wish.pcapng ? convert(&all, &wish) :
+	     show(&all, &wish);
 	journeys__free(&all);
 	return finish_stdout(rc);
 }

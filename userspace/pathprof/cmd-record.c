@@ -264,6 +264,9 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		  "also keep the raw events of each packet" },
 		{ 0, "event-buffer", OPT_UINT, &choice.config.events_kb, 4,
 		  1048576, "KB", "room for them in the kernel (default 16384)" },
+		{ 0, "capture", OPT_UINT, &choice.config.capture, 1,
+		  CAPTURE_MAX, "N",
+		  "keep the first N bytes of each packet among the events" },
 		CHOICE_OPTIONS(&choice),
 		{ 0, "duration", OPT_SECONDS, &seconds, 0.001, 1000000, "S",
 		  "stop after S seconds" },
@@ -289,6 +292,10 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		return rc;
 	if (choice.config.events_kb && !choice.config.events) {
 		complain("record: --event-buffer is for --events");
+		return EXIT_USAGE;
+	}
+	if (choice.config.capture && !choice.config.events) {
+		complain("record: --capture is for --events");
 		return EXIT_USAGE;
 	}
 	if (choice.config.events && !strcmp(choice.config.events, output)) {

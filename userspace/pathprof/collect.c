@@ -17,6 +17,78 @@ static void add_value(struct path_value *to, const struct path_value *from)
 		a[i] += b[i];
 }
 
+static void add_cpu(struct group_value *to, const struct path_key *key,
+		    const struct path_value *v)
+{
+	to->packets += v->packets;
+	to->segments += v->segments;
+	to->bytes += v->bytes;
+	to->work_ns += v->work_ns;
+	to->wait_ns += v->wait_ns;
+	if (key->end == END_DROPPED)
+		to->dropped += v->packets;
+}
+
+static void add_state(struct path_state *to, const struct path_state *from)
+{
+	int i;
+
+	for (i = 0; from->packets && i < STATE_MAX; i++) {
+		if (!to->packets || from->least[i] < to->least[i])
+			to->least[i] = from->least[i];
+		if (from->most[i] > to->most[i])
+			to->most[i] = from->most[i];
+		to->sum[i] += from->sum[i];
+	}
+	to->packets += from->packets;
+}
+
+/* The states that the packets of one entry of the table met. */
+static int read_states(const struct sums *s, uint32_t at, int cpus,
+		       struct path_state *to)
+{
+	size_t size = cpus * sizeof(struct path_state);
+	struct path_state *states;
+	int cpu;
+
+	if (!s->path_states)
+		return 0;
+	states = malloc(size);
+	if (!states)
+		return -ENOMEM;
+	if (!bpf_map__lookup_elem(s->path_states, &at, sizeof(at), states,
+				  size, 0))
+		for (cpu = 0; cpu < cpus; cpu++)
+			add_state(to, &states[cpu]);
+	free(states);
+	return 0;
+}
+
+int sums__groups(const struct sums *s, struct profile *p)
+{
+	struct group_key key, *previous = NULL;
+	struct profile_group *g;
+	struct group_value v;
+
+	if (!s->groups)
+		return 0;
+	p->groups = calloc(GROUPS_MAX, sizeof(*p->groups));
+	if (!p->groups)
+		return -ENOMEM;
+	while (p->ngroups < GROUPS_MAX &&
+	       !bpf_map__get_next_key(s->groups, previous, &key, sizeof(key))) {
+		g = &p->groups[p->ngroups];
+		if (!bpf_map__lookup_elem(s->groups, &key, sizeof(key), &v,
+					  sizeof(v), 0)) {
+			g->key = key;
+			g->sum = v;
+			p->ngroups++;
+		}
+		previous = &key;
+	}
+	return 0;
+}
+
 int sums__paths(const struct sums *s, struct profile *p)
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
@@ -28,8 +100,12 @@ int sums__paths(const struct sums *s, struct profile *p)
 	uint32_t i;
 
 	values = malloc(size);
-	if (!values)
+	p->cpus = calloc(cpus, sizeof(*p->cpus));
+	if (!values || !p->cpus) {
+		free(values);
 		return -ENOMEM;
+	}
+	p->ncpus = cpus;
 	for (i = 0; i < PATH_PATHS; i++, e++) {
 		if (__atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != PATH_USED)
 			continue;
@@ -40,12 +116,13 @@ int sums__paths(const struct sums *s, struct profile *p)
 		key.location = drops__location(s->drops, key.location);
 		drops__name(p, key.reason);
 		path = profile__path(p, &key);
-		if (!path) {
+		if (!path || read_states(s, i, cpus, &path->state)) {
 			free(values);
 			return -ENOMEM;
 		}
 		for (cpu = 0; cpu < cpus; cpu++) {
 			add_value(&path->sum, &values[cpu]);
+			add_cpu(&p->cpus[cpu], &e->key, &values[cpu]);
 			p->ends[e->key.end & (PATHPROF_END_MAX - 1)] +=
 				values[cpu].packets;
 		}

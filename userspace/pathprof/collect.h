@@ -12,6 +12,7 @@
 /* Where the sums are. */
 struct sums {
 	const struct bpf_map *path_values, *counts, *stage_times;
+	const struct bpf_map *path_states, *groups;	/* NULL: none kept */
 	const struct path_entry *path_entries;
 	const struct tracked_pkt *tracked_pkts;
 	const __u64 *tracked_keys;
@@ -22,6 +23,8 @@ struct sums {
 /* PATHPROF_COUNTER_MAX counters, added to. */
 void sums__counts(const struct sums *s, uint64_t *counters);
 int sums__paths(const struct sums *s, struct profile *p);
+/* Groups and, if kept, the states of paths. */
+int sums__groups(const struct sums *s, struct profile *p);
 void sums__stages(const struct sums *s, struct profile *p);
 /* Packets that have not arrived; call it when nothing changes any more. */
 int sums__tracked(const struct sums *s, struct profile *p);

@@ -25,17 +25,29 @@ struct duty_cycle {
 	double share;		/* of one CPU's time */
 	uint64_t (*run)(void *arg);
 	void *arg;
+	double last_cost, random;	/* of the pause that goes on */
+	struct timespec ended;		/* the burst before it */
 };
 
-static struct timespec later(double ns)
+/* The pause after the last burst, from its end. */
+static struct timespec next_burst(const struct duty_cycle *d)
 {
-	struct timespec t;
+	double ns = d->last_cost * (0.5 + d->random) / d->share;
+	struct timespec t = d->ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns += t.tv_nsec;
+	ns = fmin(ns, LONGEST_NS) + t.tv_nsec;
 	t.tv_sec += (time_t)(ns / 1e9);
 	t.tv_nsec = fmod(ns, 1e9);
 	return t;
+}
+
+static bool pause_over(const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > until->tv_sec ||
+	       (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
 }
 
 static void *keep_cycling(void *arg)
@@ -43,37 +55,51 @@ static void *keep_cycling(void *arg)
 	struct duty_cycle *d = arg;
 	struct timespec until;
 	uint32_t random;
-	double cost;
 
 	pthread_mutex_lock(&d->lock);
 	while (!d->ending) {
 		/* stop() sets ending at once and waits for the thread. */
 		pthread_mutex_unlock(&d->lock);
-		cost = d->run(d->arg);
-		pthread_mutex_lock(&d->lock);
+		d->last_cost = d->run(d->arg);
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			random = 1U << 31;
-		cost *= (0.5 + random / 4294967296.0) / d->share;
-		until = later(fmin(cost, LONGEST_NS));
-		while (!d->ending &&
-		       !pthread_cond_timedwait(&d->wake, &d->lock, &until))
-			;
+		d->random = random / 4294967296.0;
+		clock_gettime(CLOCK_MONOTONIC, &d->ended);
+		pthread_mutex_lock(&d->lock);
+		/* Woken by stop(), and by set() for a new share. */
+		for (until = next_burst(d); !d->ending && !pause_over(&until);
+		     until = next_burst(d))
+			pthread_cond_timedwait(&d->wake, &d->lock, &until);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return NULL;
 }
 
+static double share_of(double percent)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return percent / 100 * (cpus > 0 ? cpus : 1);
+}
+
+void duty_cycle__set(struct duty_cycle *d, double percent)
+{
+	pthread_mutex_lock(&d->lock);
+	d->share = share_of(percent);
+	pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+}
+
 int duty_cycle__start(struct duty_cycle **out, double percent,
 		      uint64_t (*run)(void *), void *arg)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct duty_cycle *d = calloc(1, sizeof(*d));
 	pthread_condattr_t attr;
 	int rc;
 
 	if (!d)
 		return -ENOMEM;
-	d->share = percent / 100 * (cpus > 0 ? cpus : 1);
+	d->share = share_of(percent);
 	d->run = run;
 	d->arg = arg;
 	pthread_mutex_init(&d->lock, NULL);

@@ -14,6 +14,8 @@ struct duty_cycle;
  */
 int duty_cycle__start(struct duty_cycle **out, double percent,
 		      uint64_t (*run)(void *), void *arg);
+/* Another budget, also for the pause that goes on. */
+void duty_cycle__set(struct duty_cycle *d, double percent);
 /* Wait for the last to end; NULL is taken. */
 void duty_cycle__stop(struct duty_cycle *d);
 

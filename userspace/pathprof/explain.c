@@ -134,7 +134,7 @@ static const struct {
  * more than unexpected.  A full receive buffer closes the window, and the data
  * that it refuses leaves a hole before the next packet.
  */
-static uint32_t specific_facts(const struct path_key *k)
+uint32_t explain__facts(const struct path_key *k)
 {
 	const uint32_t why = FACT_PRED_OOO | FACT_PRED_RCVBUF |
 			     FACT_PRED_URGENT | FACT_PRED_ZERO_WINDOW |
@@ -164,7 +164,7 @@ static int by_score(const void *a, const void *b)
 static void add_path(struct branch *b, const char *group, int way,
 		     const struct profile_path *path)
 {
-	uint32_t facts = specific_facts(&path->key), bit;
+	uint32_t facts = explain__facts(&path->key), bit;
 	size_t i;
 
 	path__add(&b->sum[way], &path->sum);

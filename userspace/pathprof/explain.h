@@ -24,6 +24,12 @@ struct branch {
 	size_t nfacts;
 };
 
+/*
+ * Facts of a packet, the general ones only if there is no specific one:
+ * prediction is off for a reason, and a packet out of order is not merely
+ * unexpected.
+ */
+uint32_t explain__facts(const struct path_key *k);
 /* All branches that packets met; the caller frees them.  NULL without memory. */
 struct branch *explain(const struct profile *p, size_t *n);
 

@@ -58,6 +58,49 @@ static void read_flow(struct reader *r, const json_t *o, struct journey *j)
 	j->netns = reader__number(r, o, "netns", UINT32_MAX);
 }
 
+static int digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = strchr(digits, c);
+
+	return c && at ? at - digits : -1;
+}
+
+static void read_capture(struct reader *r, const json_t *o, struct journey *j)
+{
+	const char *text = json_string_value(json_object_get(o, "captured"));
+	size_t i;
+
+	if (!json_object_get(o, "captured"))
+		return;
+	if (!text || strlen(text) > 2 * CAPTURE_MAX || strlen(text) % 2 ||
+	    strspn(text, "0123456789abcdef") != strlen(text)) {
+		reader__refuse(r, "is no list of bytes", "captured");
+		return;
+	}
+	j->length = reader__number(r, o, "length", UINT32_MAX);
+	j->captured = malloc(strlen(text) / 2 + 1);
+	if (!j->captured) {
+		reader__refuse(r, "does not fit into memory", "captured");
+		return;
+	}
+	j->ncaptured = strlen(text) / 2;
+	for (i = 0; i < j->ncaptured; i++)
+		j->captured[i] = digit(text[2 * i]) << 4 |
+				 digit(text[2 * i + 1]);
+}
+
+static void read_state(struct reader *r, const json_t *o, struct journey *j)
+{
+	const json_t *state = json_object_get(o, "state");
+	int i;
+
+	j->has_state = state;
+	for (i = 0; state && i < STATE_MAX; i++)
+		if (json_object_get(state, state_name(i)))
+			j->state[i] = reader__number(r, state, state_name(i),
+						     UINT32_MAX);
+}
+
 static void read_packet(struct reader *r, const json_t *o,
 			const struct profile *p, struct journey *j)
 {
@@ -78,6 +121,8 @@ static void read_packet(struct reader *r, const json_t *o,
 	reader__words(r, o, "flags", flag_name, &j->flags);
 	reader__words(r, o, "facts", fact_name, &j->facts);
 	read_flow(r, o, j);
+	read_capture(r, o, j);
+	read_state(r, o, j);
 	events = reader__array(r, o, "events", EVENTS_MAX);
 	if (r->bad || !json_array_size(events))
 		return;
@@ -230,8 +275,10 @@ void journeys__free(struct journeys *all)
 {
 	size_t i;
 
-	for (i = 0; i < all->n; i++)
+	for (i = 0; i < all->n; i++) {
 		free(all->list[i].events);
+		free(all->list[i].captured);
+	}
 	free(all->list);
 	profile__free(&all->profile);
 	memset(all, 0, sizeof(*all));

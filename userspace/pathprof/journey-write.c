@@ -110,6 +110,27 @@ static void put_flow(FILE *f, const struct event_flow *e)
 		e->destination_port, e->seq, e->ifindex, e->netns);
 }
 
+static void put_state(FILE *f, const struct event_state *e)
+{
+	int i;
+
+	fprintf(f, ",\"state\":{");
+	for (i = 0; i < STATE_MAX; i++)
+		fprintf(f, "%s\"%s\":%u", i ? "," : "", state_name(i),
+			e->values[i]);
+	putc('}', f);
+}
+
+static void put_capture(FILE *f, const struct event_bytes *e)
+{
+	uint32_t i;
+
+	fprintf(f, ",\"length\":%u,\"captured\":\"", e->length);
+	for (i = 0; i < e->captured && i < CAPTURE_MAX; i++)
+		fprintf(f, "%02x", e->data[i]);
+	putc('"', f);
+}
+
 /* Flags and facts found before an event, and those it adds. */
 struct step {
 	uint64_t first_ns, last_ns;
@@ -164,6 +185,17 @@ static void put_packet(FILE *f, const struct writer *w, const size_t *order,
 	for (i = 0; i < n; i++)
 		if (event_at(w, order[i])->what == EV_FLOW)
 			put_flow(f, (const void *)(w->raw + order[i]));
+	for (i = 0; i < n; i++)
+		if (event_at(w, order[i])->what == EV_STATE)
+			break;
+	if (i < n)
+		put_state(f, (const void *)(w->raw + order[i]));
+	for (i = 0; i < n; i++)
+		if (event_at(w, order[i])->what == EV_BYTES)
+			break;
+	/* A GRO skb that became a packet of its own has them twice. */
+	if (i < n)
+		put_capture(f, (const void *)(w->raw + order[i]));
 	fprintf(f, ",\"bytes\":%u,\"segments\":%u,\"lost\":%u,\"end\":",
 		last->bytes, last->segments, lost);
 	if (last->what == EV_END)

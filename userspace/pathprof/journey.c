@@ -10,6 +10,8 @@
 size_t event__size(const struct event *event, size_t room)
 {
 	size_t size = event->what == EV_FLOW ? sizeof(struct event_flow) :
+		      event->what == EV_STATE ? sizeof(struct event_state) :
+		      event->what == EV_BYTES ? sizeof(struct event_bytes) :
 		      sizeof(*event);
 
 	return size <= room ? size : 0;

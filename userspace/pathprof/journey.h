@@ -36,6 +36,11 @@ struct journey {
 	uint32_t flags, facts;
 	uint32_t lost;
 	uint64_t start_ns;	/* since the recording began */
+	bool has_state;		/* of the connection, with --state */
+	uint32_t state[STATE_MAX];
+	uint32_t length;	/* from IP on, where bytes were captured */
+	uint16_t ncaptured;
+	uint8_t *captured;
 	struct journey_event *events;
 	size_t nevents;
 };

@@ -94,6 +94,28 @@ static void read_location(struct reader *r, const json_t *o,
 		reader__refuse(r, "is empty, or one of too many", "location");
 }
 
+/* Of the packets of a path; most recordings have none. */
+static void read_states(struct reader *r, const json_t *path,
+			struct path_state *s)
+{
+	const json_t *all = json_object_get(path, "state"), *o;
+	int i;
+
+	if (!all)
+		return;
+	s->packets = reader__number(r, all, "packets", INT64_MAX);
+	for (i = 0; i < STATE_MAX; i++) {
+		o = json_object_get(all, state_name(i));
+		if (!o)
+			continue;
+		s->least[i] = reader__number(r, o, "least", UINT32_MAX);
+		s->most[i] = reader__number(r, o, "most", UINT32_MAX);
+		s->sum[i] = reader__number(r, o, "sum", INT64_MAX);
+		if (s->least[i] > s->most[i])
+			reader__refuse(r, "is above the highest", "least");
+	}
+}
+
 static void read_path(struct reader *r, const json_t *o, struct profile *p)
 {
 	const json_t *stages = reader__array(r, o, "stages", PATH_STAGES);
@@ -130,6 +152,7 @@ static void read_path(struct reader *r, const json_t *o, struct profile *p)
 	v->wait_ns = reader__number(r, o, "wait_ns", INT64_MAX);
 	get_numbers(r, o, "stage_ns", v->stage_ns, k->n);
 	get_numbers(r, o, "histogram", v->hist, HIST_BUCKETS);
+	read_states(r, o, &path.state);
 	if (r->version > 2)
 		get_numbers(r, o, "stage_probe_ns", path.probe_ns, k->n);
 	if (r->subtracted && !add_probe(p, &path))

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "output-file.h"
+#include "path-id.h"
 #include "profile.h"
 #include "stats.h"
 
@@ -45,10 +46,28 @@ static json_t *facts_json(uint32_t facts)
 	return a;
 }
 
+/* NULL, and so left out, where it was not kept. */
+static json_t *state_json(const struct path_state *s)
+{
+	json_t *o;
+	int i;
+
+	if (!s->packets)
+		return NULL;
+	o = json_pack("{s:I}", "packets", (json_int_t)s->packets);
+	for (i = 0; i < STATE_MAX; i++)
+		json_object_set_new(o, state_name(i), json_pack(
+			"{s:I s:I s:I}", "least", (json_int_t)s->least[i],
+			"most", (json_int_t)s->most[i],
+			"sum", (json_int_t)s->sum[i]));
+	return o;
+}
+
 static json_t *path_json(const struct profile *profile,
 			 const struct profile_path *p)
 {
 	const char *where = profile__location(profile, &p->key);
+	char id[PATH_ID];
 	const struct path_value *v = &p->sum;
 	json_t *stages = json_array();
 	size_t i, hist = HIST_BUCKETS;
@@ -57,7 +76,8 @@ static json_t *path_json(const struct profile *profile,
 		json_array_append_new(stages, json_integer(p->key.stages[i]));
 	while (hist && !v->hist[hist - 1])
 		hist--;
-	return json_pack("{s:s s:i s:s s:I s:s* s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I}",
+	return json_pack("{s:s s:s s:i s:s s:I s:s* s:o s:o s:o s:I s:I s:I s:I s:I s:o s:o s:o s:I s:I s:o*}",
+			 "id", path__id(profile, &p->key, id),
 			 "direction", dir_name(p->key.dir),
 			 "family", p->key.family,
 			 "end", end_word(p->key.end),
@@ -75,7 +95,8 @@ static json_t *path_json(const struct profile *profile,
 			 "stage_probe_ns", numbers(p->probe_ns, p->key.n),
 			 "histogram", numbers(v->hist, hist),
 			 "p50_ns", (json_int_t)path__quantile(v, 0.5),
-			 "p99_ns", (json_int_t)path__quantile(v, 0.99));
+			 "p99_ns", (json_int_t)path__quantile(v, 0.99),
+			 "state", state_json(&p->state));
 }
 
 /* Names of the drop reasons that occur. */

@@ -90,6 +90,22 @@ const char *fact_branch(unsigned int bit)
 	return fact_table[bit].branch;
 }
 
+static const char *const state_table[STATE_MAX][2] = {
+#define STATE(sym, name, meaning) [STATE_##sym] = { name, meaning },
+	PATHPROF_STATES(STATE)
+#undef STATE
+};
+
+const char *state_name(unsigned int state)
+{
+	return state < STATE_MAX ? state_table[state][0] : NULL;
+}
+
+const char *state_meaning(unsigned int state)
+{
+	return state_table[state][1];
+}
+
 const char *fact_meaning(unsigned int bit)
 {
 	return fact_table[bit].meaning;
@@ -151,6 +167,11 @@ void profile__free(struct profile *p)
 {
 	free(p->paths);
 	free(p->command);
+	free(p->groups);
+	free(p->cpus);
+	p->groups = NULL;
+	p->cpus = NULL;
+	p->ngroups = p->ncpus = 0;
 	p->paths = NULL;
 	p->command = NULL;
 	p->npaths = 0;
@@ -234,6 +255,15 @@ struct profile_path *profile__path(struct profile *p,
 	memset(path, 0, sizeof(*path));
 	path->key = *key;
 	return path;
+}
+
+const struct profile_stage *profile__stage(const struct profile *p,
+					   const struct path_key *key,
+					   unsigned int at)
+{
+	unsigned int id = at < PATH_STAGES ? key->stages[at] : 0;
+
+	return &p->stages[id < PATHPROF_STAGE_MAX ? id : 0];
 }
 
 const char *category_name(unsigned int category)
@@ -333,17 +363,65 @@ static void subtract(uint64_t *to, const uint64_t *from, size_t n)
 		to[n] -= from[n];
 }
 
+static const struct group_value *find_group(const struct profile *p,
+					    const struct group_key *key)
+{
+	size_t i;
+
+	for (i = 0; i < p->ngroups; i++)
+		if (!memcmp(&p->groups[i].key, key, sizeof(*key)))
+			return &p->groups[i].sum;
+	return NULL;
+}
+
+/* Copies of the groups, less those of old. */
+static int diff_groups(const struct profile *new, const struct profile *old,
+		       struct profile *out)
+{
+	const size_t words = sizeof(struct group_value) / sizeof(uint64_t);
+	const struct group_value *before;
+	size_t i;
+
+	out->groups = NULL;
+	out->cpus = NULL;
+	if (new->ngroups) {
+		out->groups = calloc(new->ngroups, sizeof(*out->groups));
+		if (!out->groups)
+			return -ENOMEM;
+		memcpy(out->groups, new->groups,
+		       new->ngroups * sizeof(*out->groups));
+	}
+	if (new->ncpus) {
+		out->cpus = calloc(new->ncpus, sizeof(*out->cpus));
+		if (!out->cpus)
+			return -ENOMEM;
+		memcpy(out->cpus, new->cpus, new->ncpus * sizeof(*out->cpus));
+	}
+	for (i = 0; i < new->ngroups; i++) {
+		before = find_group(old, &new->groups[i].key);
+		if (before)
+			subtract((uint64_t *)&out->groups[i].sum,
+				 (const uint64_t *)before, words);
+	}
+	for (i = 0; i < new->ncpus && i < old->ncpus; i++)
+		subtract((uint64_t *)&out->cpus[i],
+			 (const uint64_t *)&old->cpus[i], words);
+	return 0;
+}
+
 int profile__diff(const struct profile *new, const struct profile *old,
 		  struct profile *out)
 {
 	const struct profile_path *before;
 	struct profile_path *path;
-	size_t i;
+	size_t i, at;
 
 	*out = *new;
 	out->command = NULL;
 	out->paths = NULL;
 	out->npaths = 0;
+	if (diff_groups(new, old, out))
+		return -ENOMEM;
 	for (i = 0; i < new->npaths; i++) {
 		before = find_path(old, &new->paths[i].key);
 		if (before && before->sum.packets ==
@@ -358,6 +436,10 @@ int profile__diff(const struct profile *new, const struct profile *old,
 		subtract((uint64_t *)&path->sum, (const uint64_t *)&before->sum,
 			 sizeof(path->sum) / sizeof(uint64_t));
 		subtract(path->probe_ns, before->probe_ns, PATH_STAGES);
+		/* The range stays that since the start. */
+		path->state.packets -= before->state.packets;
+		for (at = 0; at < STATE_MAX; at++)
+			path->state.sum[at] -= before->state.sum[at];
 	}
 	subtract(out->ends, old->ends, PATHPROF_END_MAX);
 	subtract(out->counters, old->counters, PATHPROF_COUNTER_MAX);
@@ -484,6 +566,20 @@ static void merge_times(struct profile *to, const struct profile *from)
 		memset(to->stage_hist, 0, sizeof(to->stage_hist));
 }
 
+static void merge_state(struct path_state *to, const struct path_state *from)
+{
+	int i;
+
+	for (i = 0; from->packets && i < STATE_MAX; i++) {
+		if (!to->packets || from->least[i] < to->least[i])
+			to->least[i] = from->least[i];
+		if (from->most[i] > to->most[i])
+			to->most[i] = from->most[i];
+		to->sum[i] += from->sum[i];
+	}
+	to->packets += from->packets;
+}
+
 int profile__merge(struct profile *to, const struct profile *from)
 {
 	struct profile_path *path;
@@ -510,6 +606,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 		    (const uint64_t *)&from->paths[i].sum,
 		    sizeof(path->sum) / sizeof(uint64_t));
 		add(path->probe_ns, from->paths[i].probe_ns, PATH_STAGES);
+		merge_state(&path->state, &from->paths[i].state);
 	}
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);

@@ -54,6 +54,14 @@ struct profile_path {
 	struct path_key key;
 	struct path_value sum;
 	uint64_t probe_ns[PATH_STAGES];	/* of stage_ns, pathprof's own */
+	struct path_state state;	/* its packets: 0 if it was not kept */
+};
+
+/* Packets of one place; names are "" where they are not known. */
+struct profile_group {
+	struct group_key key;
+	struct group_value sum;	/* as measured */
+	char device[48], netns[48], cgroup[128];
 };
 
 /* The cost of pathprof's own work, measured before the recording; ns. */
@@ -66,7 +74,7 @@ struct profile_probe {
 #define PROBE_COSTS(COST) \
 	COST(event) COST(function) COST(head) COST(tail) COST(claim) COST(clock)
 
-#define PROFILE_FILTER	256
+#define PROFILE_FILTER	640
 
 struct profile {
 	char tool_version[32];
@@ -104,6 +112,11 @@ struct profile {
 	size_t nlocations;
 	struct profile_path *paths;
 	size_t npaths;
+	/* Of a recording that goes on; no part of files. */
+	struct profile_group *groups;
+	size_t ngroups;
+	struct group_value *cpus;	/* by the CPU of a packet's end */
+	size_t ncpus;
 };
 
 struct profile_totals {
@@ -116,6 +129,8 @@ struct profile_totals {
 	int64_t unaccounted;
 };
 
+const char *state_name(unsigned int state);
+const char *state_meaning(unsigned int state);
 const char *end_name(unsigned int end);
 /*
  * The same as files and exports spell it: their formats call a packet that is
@@ -148,6 +163,10 @@ uint64_t profile__add_location(struct profile *p, const char *name);
 /* Fill the stage table of this build. */
 void profile__init(struct profile *p);
 void profile__free(struct profile *p);
+/* The stage at a place of a path; that of id 0, which is none, if wrong. */
+const struct profile_stage *profile__stage(const struct profile *p,
+					   const struct path_key *key,
+					   unsigned int at);
 /* The entry of a path, added if new; NULL without memory. */
 struct profile_path *profile__path(struct profile *p,
 				   const struct path_key *key);

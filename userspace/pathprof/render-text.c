@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "label.h"
+#include "path-id.h"
 #include "pathprof-tool.h"
 #include "render.h"
 #include "stats.h"
@@ -147,13 +149,18 @@ const char *render__header(unsigned int width)
 	       "     P99  PATH";
 }
 
-void render__row(const struct profile *p, const struct profile_totals *t,
-		 const struct profile_path *path, unsigned int width,
-		 char *out, size_t size)
+/*
+ * A row of width columns at most.  Words that do not fit go to the next line:
+ * the name of a drop reason is never cut.
+ */
+static void print_row(FILE *f, const struct profile *p,
+		      const struct profile_totals *t,
+		      const struct profile_path *path, unsigned int width)
 {
 	const struct path_value *v = &path->sum;
 	char a[8], b[8], c[8], d[8], words[RENDER_WORDS], quantiles[24] = "";
-	char line[256];
+	char line[128], clean[RENDER_WORDS];
+	size_t room, cut;
 	double n = v->packets ? v->packets : 1;
 
 	render__words(p, path, words, sizeof(words));
@@ -161,15 +168,20 @@ void render__row(const struct profile *p, const struct profile_totals *t,
 		snprintf(quantiles, sizeof(quantiles), " %7s %7s",
 			 human(path__quantile(v, 0.5), a),
 			 human(path__quantile(v, 0.99), b));
-	snprintf(line, sizeof(line), "%5.1f  %5.1f %8s %7.1f %6s %7s %8s%s  %s",
+	snprintf(line, sizeof(line), "%5.1f  %5.1f %8s %7.1f %6s %7s %8s%s",
 		 t->work_ns ? 100.0 * v->work_ns / t->work_ns : 0,
 		 t->packets ? 100.0 * v->packets / t->packets : 0,
 		 human(v->packets, a), v->segments / n, human(v->bytes, b),
-		 human(v->work_ns / n, c), human(v->wait_ns / n, d), quantiles,
-		 words);
-	if (width < WIDE)
-		width = WIDTH;
-	printable(line, out, size > width ? width + 1 : size);
+		 human(v->work_ns / n, c), human(v->wait_ns / n, d), quantiles);
+	printable(words, clean, sizeof(clean));
+	room = (width < WIDE ? WIDTH : width) - strlen(line) - 2;
+	cut = strlen(clean);
+	if (cut > room)
+		for (cut = room; cut && clean[cut] != ' '; cut--)
+			;
+	fprintf(f, "%s  %.*s\n", line, (int)cut, clean);
+	if (clean[cut])
+		fprintf(f, "       %s\n", clean + cut + (clean[cut] == ' '));
 }
 
 /* A line of words that wraps at WIDTH. */
@@ -185,8 +197,36 @@ static void put_word(FILE *f, size_t *column, const char *word, bool first)
 	*column += len + !first;
 }
 
+/* What makes a path differ from others of its words; "" if nothing does. */
+static const char *difference(const struct profile *p,
+			      const struct profile_path *path,
+			      const char *label)
+{
+	char words[RENDER_WORDS];
+
+	render__words(p, path, words, sizeof(words));
+	return label + strlen(words);
+}
+
+/* Words between blanks, in as many lines as they need. */
+static void print_wrapped(FILE *f, size_t column, const char *text)
+{
+	size_t len;
+
+	for (; *text; text += len) {
+		text += strspn(text, " ");
+		len = strcspn(text, " ");
+		if (column + 1 + len > WIDTH) {
+			fprintf(f, "\n        ");
+			column = 8;
+		}
+		column += fprintf(f, " %.*s", (int)len, text);
+	}
+	fputc('\n', f);
+}
+
 static void print_stages(FILE *f, const struct profile *p,
-			 const struct profile_path *path)
+			 const struct profile_path *path, const char *more)
 {
 	size_t column = 7, i;
 	char clean[32];
@@ -196,20 +236,22 @@ static void print_stages(FILE *f, const struct profile *p,
 		put_word(f, &column, printable(
 			 p->stages[path->key.stages[i] & 63].name, clean,
 			 sizeof(clean)), !i);
-	fputc('\n', f);
+	print_wrapped(f, column, more);
 }
 
 static void print_detail(FILE *f, const struct profile *p,
-			 const struct profile_path *path)
+			 const struct profile_path *path, const char *more)
 {
 	const struct path_value *v = &path->sum;
 	double n = v->packets ? v->packets : 1;
 	const struct profile_stage *s;
-	char a[8], b[8], clean[64];
+	char a[8], b[8], c[8], clean[64], id[PATH_ID];
 	const char *where = profile__location(p, &path->key);
 	size_t i, top = 1;
 	double high;
 
+	fprintf(f, "       path %s", path__id(p, &path->key, id));
+	print_wrapped(f, 12 + PATH_ID - 1, more);
 	if (*where)
 		fprintf(f, "       dropped in %s()\n",
 			printable(where, clean, sizeof(clean)));
@@ -225,6 +267,12 @@ static void print_detail(FILE *f, const struct profile *p,
 		fprintf(f, "  %s\n", printable(s->meaning, clean,
 						sizeof(clean)));
 	}
+	for (i = 0; path->state.packets && i < STATE_MAX; i++)
+		fprintf(f, "       %-11s %7s to %-6s mean %-6s %s\n",
+			state_name(i), human(path->state.least[i], a),
+			human(path->state.most[i], b),
+			human((double)path->state.sum[i] /
+			      path->state.packets, c), state_meaning(i));
 	for (i = 0; i < HIST_BUCKETS; i++)
 		if (v->hist[i] > top)
 			top = v->hist[i];
@@ -404,27 +452,28 @@ void render__text(FILE *f, const struct profile *p,
 {
 	size_t *order = render__order(p, options->sort), i, n = p->npaths;
 	unsigned int width = render__width();
+	char (*names)[LABEL] = labels(p, false);
 	struct profile_totals t;
-	char row[160];
+	const char *more;
 
 	profile__totals(p, &t);
 	render__head(f, p, total);
-	if (!order || !n) {
+	if (!order || !names || !n) {
 		fprintf(f, "\nNo TCP packets were sampled.\n");
 		free(order);
+		free(names);
 		return;
 	}
 	if (options->limit && n > options->limit)
 		n = options->limit;
 	fprintf(f, "\n%s\n", render__header(width));
 	for (i = 0; i < n; i++) {
-		render__row(p, &t, &p->paths[order[i]], width, row,
-			    sizeof(row));
-		fprintf(f, "%s\n", row);
+		print_row(f, p, &t, &p->paths[order[i]], width);
+		more = difference(p, &p->paths[order[i]], names[order[i]]);
 		if (options->detail)
-			print_detail(f, p, &p->paths[order[i]]);
+			print_detail(f, p, &p->paths[order[i]], more);
 		else if (options->stages)
-			print_stages(f, p, &p->paths[order[i]]);
+			print_stages(f, p, &p->paths[order[i]], more);
 	}
 	if (n < p->npaths)
 		fprintf(f, "(%zu rarer paths not shown)\n", p->npaths - n);
@@ -438,4 +487,5 @@ void render__text(FILE *f, const struct profile *p,
 		fprintf(f, "P50, P99: of the work of a packet, estimated from "
 			"powers of two.\n");
 	free(order);
+	free(names);
 }

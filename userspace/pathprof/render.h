@@ -26,10 +26,6 @@ const char *render__header(unsigned int width);
 const char *sort_name(enum sort_column column);
 /* Indices of paths in order; the caller frees them. */
 size_t *render__order(const struct profile *p, enum sort_column column);
-/* One row of width columns at most, without the stage list. */
-void render__row(const struct profile *p, const struct profile_totals *t,
-		 const struct profile_path *path, unsigned int width,
-		 char *out, size_t size);
 /* Words such as "rx fast data"; RENDER_WORDS bytes hold any of them. */
 #define RENDER_WORDS	112
 void render__words(const struct profile *p, const struct profile_path *path,
@@ -43,13 +39,29 @@ void render__text(FILE *f, const struct profile *p,
 /* 1234567 -> "1.2M", at most 5 characters. */
 const char *human(double v, char out[8]);
 
+/* Of a recording that goes on, beside its profile. */
+struct live {
+	bool in_bursts;
+	uint64_t bursts;
+	double age;		/* s since the last burst closed; < 0: none has */
+	double own;		/* pathprof's share of the CPUs' time, percent */
+	double budget;		/* percent, of bursts */
+	double interval;	/* s between frames */
+};
+/* A frame as one line of JSON; an exit status. */
+int render__json(const struct profile *interval, const struct profile *total,
+		 const struct live *live);
+
 /*
- * Full-screen.  read returns the interval's profile and the total; the
- * result is an exit status.
+ * Full-screen.  read returns the profiles of the last interval and since the
+ * last reset, and the state; more doubles or halves what is sampled, and
+ * returns what that means.  The result is an exit status.
  */
 struct screen_source {
 	int (*read)(void *arg, struct profile *interval,
-		    struct profile *total);
+		    struct profile *total, struct live *live);
+	const char *(*more)(void *arg, bool up);
+	void (*reset)(void *arg);
 	void *arg;
 	double seconds;
 };

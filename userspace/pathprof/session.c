@@ -5,6 +5,7 @@
  * BPF programs.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <bpf/libbpf.h>
 #include "session.h"
 #include "attach.h"
+#include "burst.h"
 #include "collect.h"
 #include "config.h"
 #include "duty-cycle.h"
@@ -39,7 +41,11 @@ struct session {
 	bool stopped;
 	struct profile_probe probe;
 	struct duty_cycle *cycle;	/* NULL: attached all the time */
-	uint64_t nbursts, open_ns;
+	struct burst_plan plan;
+	pthread_mutex_t lock;		/* of what follows */
+	uint64_t nbursts, open_ns;	/* of closed ones */
+	uint64_t opened;		/* when this one opened; 0: none is */
+	uint64_t bursts_ns, last_ns;	/* their cost; when the last one closed */
 	struct events *events;		/* NULL: none are kept */
 };
 
@@ -86,6 +92,13 @@ static void set_config(struct session *s)
 	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
 		     in_bursts(s) ? 1 : s->config.sample, &s->config);
 	s->skel->rodata->events_on = s->config.events;
+	s->skel->rodata->groups_on = s->config.groups;
+	s->skel->rodata->state_on = s->config.state;
+	s->skel->rodata->capture = s->config.capture;
+	s->skel->rodata->pcap_length = s->config.npcap;
+	if (s->config.npcap)
+		memcpy((void *)s->skel->rodata->pcap_insns, s->config.pcap,
+		       s->config.npcap * sizeof(*s->config.pcap));
 	c->exits = !in_bursts(s) && attach__has(&s->attached, "tcp_rcv_established");
 	c->transmits = !in_bursts(s) && attach__has(&s->attached, "__tcp_transmit_skb");
 	c->backlog = !in_bursts(s) && attach__has(&s->attached, "tcp_add_backlog");
@@ -125,10 +138,10 @@ static void run_program(const struct bpf_program *prog)
 	bpf_prog_test_run_opts(bpf_program__fd(prog), &opts);
 }
 
-#define BURST_NS	5000000	/* choosing; a packet takes microseconds */
 #define DRAIN_NS	1000000
 #define DRAINS		3
 #define HOOKS_A_PACKET	8	/* an estimate */
+#define HOOKS_REFUSED	2	/* of one that a filter rejects, likewise */
 
 static void pause_ns(uint64_t ns)
 {
@@ -137,14 +150,21 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* With a filter by owner, packets are followed until it is decided. */
-static uint64_t followed(const struct session *s)
+/*
+ * Packets by their cost: one that is not followed to its end counts for less,
+ * unless a filter by owner follows it until it is decided.
+ */
+static double followed(const struct session *s)
 {
 	uint64_t counters[PATHPROF_COUNTER_MAX] = {};
+	double refused;
 
 	sums__counts(&s->sums, counters);
+	refused = counters[CN_FILTERED] + counters[CN_NOT_TCP] +
+		  counters[CN_UNPARSED];
 	return counters[CN_SAMPLED] +
-	       (s->config.cgroup || s->config.arm ? counters[CN_FILTERED] : 0);
+	       (s->config.cgroup || s->config.arm ? refused :
+		refused * HOOKS_REFUSED / HOOKS_A_PACKET);
 }
 
 /*
@@ -165,6 +185,31 @@ static void forget_calls(struct session *s)
 	free(none);
 }
 
+/* Let packets be chosen, as long as this burst is to last; how many were. */
+static double stay_open(struct session *s, double fixed_ns)
+{
+	double before = followed(s), packets = 0;
+	uint64_t opened = now_ns(), elapsed = 0, more;
+
+	pthread_mutex_lock(&s->lock);
+	s->opened = opened;
+	pthread_mutex_unlock(&s->lock);
+	set_enabled(s, true);
+	while ((more = burst__next(&s->plan, fixed_ns, elapsed, packets))) {
+		pause_ns(more);
+		elapsed = now_ns() - opened;
+		packets = followed(s) - before;
+	}
+	set_enabled(s, false);
+	elapsed = now_ns() - opened;
+	pthread_mutex_lock(&s->lock);
+	s->opened = 0;
+	s->open_ns += elapsed;
+	pthread_mutex_unlock(&s->lock);
+	burst__learn(&s->plan, elapsed, packets);
+	return packets;
+}
+
 /*
  * One sampling burst: choose packets, wait until they have arrived, detach.
  * Its cost in ns.
@@ -172,27 +217,29 @@ static void forget_calls(struct session *s)
 static uint64_t run_burst(void *arg)
 {
 	struct session *s = arg;
-	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), opened;
-	uint64_t packets = followed(s);
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost;
+	double packets;
 	int i;
 
 	attach__all(&s->attached);
 	forget_calls(s);
-	opened = now_ns();
-	set_enabled(s, true);
-	pause_ns(BURST_NS);
-	set_enabled(s, false);
-	s->open_ns += now_ns() - opened;
+	s->plan.packet_ns = HOOKS_A_PACKET *
+			    (s->probe.event + s->probe.head + s->probe.tail);
+	/* Detaching costs about as much again. */
+	packets = stay_open(s, 2.0 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu));
 	for (i = 0; i < DRAINS && still_followed(s) > 0; i++)
 		pause_ns(DRAIN_NS);
 	attach__none(&s->attached);
 	if (still_followed(s) > 0)
 		run_program(s->skel->progs.cut_off);
+	cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
+	       packets * s->plan.packet_ns;
+	pthread_mutex_lock(&s->lock);
 	s->nbursts++;
-	packets = followed(s) - packets;
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
-	       packets * HOOKS_A_PACKET *
-	       (s->probe.event + s->probe.head + s->probe.tail);
+	s->bursts_ns += cost;
+	s->last_ns = now_ns();
+	pthread_mutex_unlock(&s->lock);
+	return cost;
 }
 
 static uint64_t grown(uint64_t before, uint64_t after)
@@ -250,6 +297,8 @@ static int load(struct session *s, char *err, size_t len)
 	attach__leave_out(&s->attached, &s->refused);
 	set_config(s);
 	size_events(s);
+	bpf_map__set_autocreate(s->skel->maps.groups, s->config.groups);
+	bpf_map__set_autocreate(s->skel->maps.path_states, s->config.state);
 	attach__choose(&s->attached, &(struct attach_choice){
 		.bursts = in_bursts(s),
 		.fine = s->config.fine,
@@ -265,6 +314,9 @@ static int load(struct session *s, char *err, size_t len)
 		.path_values = s->skel->maps.path_values,
 		.counts = s->skel->maps.counts,
 		.stage_times = s->skel->maps.stage_times,
+		.path_states = s->config.state ? s->skel->maps.path_states :
+			       NULL,
+		.groups = s->config.groups ? s->skel->maps.groups : NULL,
 		.path_entries = s->skel->bss->path_entries,
 		.tracked_pkts = s->skel->bss->tracked_pkts,
 		.tracked_keys = s->skel->bss->tracked_keys,
@@ -373,6 +425,7 @@ int session__start(struct session **out, const struct session_config *config,
 		return -ENOMEM;
 	}
 	libbpf_set_print(keep_message);
+	pthread_mutex_init(&s->lock, NULL);
 	s->config = *config;
 	rc = load(s, err, len);
 	/* Some kernels load programs for tracepoints, but not for functions. */
@@ -443,6 +496,17 @@ static void describe_system(struct session *s, struct profile *p)
 	hooks__stages(p);
 }
 
+/* In which packets were chosen, the burst that is open included. */
+static uint64_t open_ns(struct session *s)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&s->lock);
+	ns = s->open_ns + (s->opened ? now_ns() - s->opened : 0);
+	pthread_mutex_unlock(&s->lock);
+	return ns;
+}
+
 int session__read(struct session *s, struct profile *p)
 {
 	int rc;
@@ -464,18 +528,42 @@ int session__read(struct session *s, struct profile *p)
 	p->fine = s->config.fine;
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
-	p->open_ns = in_bursts(s) ? s->open_ns : p->duration_ns;
+	p->open_ns = in_bursts(s) ? open_ns(s) : p->duration_ns;
 	sums__counts(&s->sums, p->counters);
 	if (s->config.stage_times)
 		sums__stages(&s->sums, p);
 	p->counters[CN_BURSTS] = s->nbursts;
 	rc = sums__paths(&s->sums, p);
+	if (!rc)
+		rc = sums__groups(&s->sums, p);
 	if (!rc && s->stopped)
 		rc = sums__tracked(&s->sums, p);
 	else if (!rc)
 		p->followed = s->skel->bss->tracked_count;
 	probe__fill(p, s->config.events);
 	return rc;
+}
+
+void session__pulse(struct session *s, struct session_pulse *pulse)
+{
+	pthread_mutex_lock(&s->lock);
+	*pulse = (struct session_pulse) {
+		.in_bursts = in_bursts(s),
+		.bursts = s->nbursts,
+		.age_ns = s->last_ns ? now_ns() - s->last_ns : 0,
+		.cost_ns = s->bursts_ns,
+		.budget = s->config.budget,
+	};
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool session__set_budget(struct session *s, double percent)
+{
+	if (!s->cycle)
+		return false;
+	s->config.budget = percent;
+	duty_cycle__set(s->cycle, percent);
+	return true;
 }
 
 int session__probe(struct profile *p, char *err, size_t len)

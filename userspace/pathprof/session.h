@@ -16,6 +16,8 @@ struct session_config {
 	unsigned int sample;	/* follow 1 in N all the time; 0: bursts */
 	double budget;		/* percent of CPU time for bursts */
 	bool fine;		/* attach the finer stages, too */
+	bool groups;		/* keep where packets belong */
+	bool state;		/* and the state of their connections */
 	bool stage_times;	/* keep how often a stage took how long */
 	bool udp;
 	unsigned int port;	/* of these, 0 or NULL: any */
@@ -25,8 +27,11 @@ struct session_config {
 	uint64_t cgroup;	/* id */
 	unsigned int arm;	/* ARM_*, by these settings of mssfrac: */
 	uint32_t arm_seed, arm_mark, arm_percent;
+	const struct pcap_insn *pcap;	/* a filter in pcap syntax; NULL: none */
+	unsigned int npcap;
 	char filter[PROFILE_FILTER];	/* those from dir on, in words */
 	const char *events;	/* the file of raw events; NULL: none */
+	unsigned int capture;	/* bytes of each packet among the events */
 	unsigned int events_kb;	/* room for them in the kernel; 0: EVENTS_KB */
 };
 
@@ -38,6 +43,17 @@ int session__start(struct session **out, const struct session_config *config,
 		   char *err, size_t len);
 /* Everything since the start, into an initialised profile. */
 int session__read(struct session *s, struct profile *p);
+/* What a live view shows beside the profile. */
+struct session_pulse {
+	bool in_bursts;
+	uint64_t bursts;
+	uint64_t age_ns;	/* since the last burst closed */
+	uint64_t cost_ns;	/* CPU time of all bursts */
+	double budget;		/* percent */
+};
+void session__pulse(struct session *s, struct session_pulse *pulse);
+/* Another budget from now on; false: this session has none. */
+bool session__set_budget(struct session *s, double percent);
 /* Raw events into their file, and how many were lost; once stopped. */
 int session__write_events(struct session *s, const struct profile *p,
 			  uint64_t *lost, char *err, size_t len);

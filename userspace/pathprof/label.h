@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What to call paths in a table, so that two rows differ as the paths do. */
+#ifndef PATHPROF_LABEL_H
+#define PATHPROF_LABEL_H
+
+#include "profile.h"
+
+#define LABEL	320
+
+/*
+ * A label for each path: its words, then in parentheses what makes it differ
+ * from paths of the same words: facts, flags and, unless the table has a list
+ * of stages, those.  To be freed; NULL without memory.
+ */
+char (*labels(const struct profile *p, bool stages))[LABEL];
+
+#endif
