@@ -97,15 +97,33 @@ static __always_inline bool pcap_compute(struct pcap_state *s, __u16 code,
 	__u32 a = s->a;
 
 	switch (code & 0xf0) {
-	case PO_ADD: a += v; break;
-	case PO_SUB: a -= v; break;
-	case PO_MUL: a *= v; break;
-	case PO_OR: a |= v; break;
-	case PO_AND: a &= v; break;
-	case PO_XOR: a ^= v; break;
-	case PO_LSH: a = v < 32 ? a << (v & 31) : 0; break;
-	case PO_RSH: a = v < 32 ? a >> (v & 31) : 0; break;
-	case PO_NEG: a = -a; break;
+	case PO_ADD:
+		a += v;
+		break;
+	case PO_SUB:
+		a -= v;
+		break;
+	case PO_MUL:
+		a *= v;
+		break;
+	case PO_OR:
+		a |= v;
+		break;
+	case PO_AND:
+		a &= v;
+		break;
+	case PO_XOR:
+		a ^= v;
+		break;
+	case PO_LSH:
+		a = v < 32 ? a << (v & 31) : 0;
+		break;
+	case PO_RSH:
+		a = v < 32 ? a >> (v & 31) : 0;
+		break;
+	case PO_NEG:
+		a = -a;
+		break;
 	case PO_DIV:
 		if (!v)
 			return false;
@@ -200,7 +218,7 @@ __noinline int pcap_match(__u64 ip, __u32 linear, __u32 length)
 
 	if (!pcap_length)
 		return 1;
-	first = bpf_map_lookup_elem(&pcap_states, &(__u32){0});
+	first = bpf_map_lookup_elem(&pcap_states, &(__u32){ 0 });
 	if (!first)
 		return 0;
 	level = first->level;

@@ -17,6 +17,7 @@
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline __attribute__((noinline))
+#define __weak __attribute__((weak))
 #define SEC(name)
 #define __kconfig
 #define __uint(name, value) int (*name)[value]

@@ -47,7 +47,7 @@ static void fill_live(struct top *top, const struct profile *all,
 	struct session_pulse pulse;
 
 	session__pulse(top->session, &pulse);
-	*live = (struct live) {
+	*live = (struct live){
 		.in_bursts = pulse.in_bursts,
 		.bursts = pulse.bursts,
 		.age = pulse.bursts ? pulse.age_ns / 1e9 : -1,

@@ -51,7 +51,7 @@ static struct group_row *row_of(struct group *g, const char *name,
 
 static int by_path(const struct profile *p, struct group *g)
 {
-	char (*names)[LABEL] = labels(p, true);
+	label_text *names = labels(p, true);
 	struct group_row *r;
 	size_t i;
 
@@ -82,7 +82,7 @@ static int by_stage(const struct profile *p, struct group *g)
 			s = profile__stage(p, &path->key, at);
 			id = s - p->stages;
 			snprintf(name, sizeof(name), "%s %s%s",
-				 dir_name(s->dir) ? : "",
+				 dir_name(s->dir) ?: "",
 				 printable(s->name, clean, sizeof(clean)),
 				 s->kind == KIND_WAIT ? " (wait)" : "");
 			r = row_of(g, name, NULL);
@@ -115,8 +115,8 @@ static int by_end(const struct profile *p, struct group *g)
 	for (i = 0; i < p->npaths; i++) {
 		path = &p->paths[i];
 		snprintf(name, sizeof(name), "%s %s",
-			 dir_name(path->key.dir) ? : "",
-			 end_name(path->key.end) ? : "?");
+			 dir_name(path->key.dir) ?: "",
+			 end_name(path->key.end) ?: "?");
 		r = row_of(g, name, NULL);
 		if (!r)
 			return -ENOMEM;

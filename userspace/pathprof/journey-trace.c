@@ -67,7 +67,7 @@ static int make_slices(struct trace *t, enum trace_tracks tracks)
 	for (i = 0; i < t->all->n; i++) {
 		j = &t->all->list[i];
 		for (k = 0; k < j->nevents; k++, s++)
-			*s = (struct slice) {
+			*s = (struct slice){
 				.j = j, .ns = j->start_ns + j->events[k].ns,
 				.took_ns = k + 1 < j->nevents ?
 					   j->events[k + 1].took_ns : 0,

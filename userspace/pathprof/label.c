@@ -38,7 +38,7 @@ static stage_set_t stage_set(const struct path_key *k)
 }
 
 static size_t same_words(const size_t *order, size_t n,
-			 char (*words)[LABEL])
+			 label_text *words)
 {
 	size_t i;
 
@@ -124,14 +124,14 @@ static bool need_stages(const struct profile *p, const size_t *order, size_t n)
 
 static int by_words(const void *a, const void *b, void *words)
 {
-	char (*w)[LABEL] = words;
+	label_text *w = words;
 
 	return strcmp(w[*(const size_t *)a], w[*(const size_t *)b]);
 }
 
-char (*labels(const struct profile *p, bool stages))[LABEL]
+label_text *labels(const struct profile *p, bool stages)
 {
-	char (*out)[LABEL] = calloc(p->npaths + 1, sizeof(*out));
+	label_text *out = calloc(p->npaths + 1, sizeof(*out));
 	size_t *order = calloc(p->npaths + 1, sizeof(*order));
 	size_t i, j, n;
 	struct common c;

@@ -7,11 +7,13 @@
 
 #define LABEL	320
 
+typedef char label_text[LABEL];
+
 /*
  * A label for each path: its words, then in parentheses what makes it differ
  * from paths of the same words: facts, flags and, unless the table has a list
  * of stages, those.  To be freed; NULL without memory.
  */
-char (*labels(const struct profile *p, bool stages))[LABEL];
+label_text *labels(const struct profile *p, bool stages);
 
 #endif

@@ -36,7 +36,7 @@ const char *path__id(const struct profile *p, const struct path_key *key,
 	char number[16];
 	unsigned int i;
 
-	add(&hash, dir_name(key->dir) ? : "");
+	add(&hash, dir_name(key->dir) ?: "");
 	snprintf(number, sizeof(number), "|%u|", key->family);
 	add(&hash, number);
 	for (i = 0; i < key->n && i < PATH_STAGES; i++) {
@@ -46,7 +46,7 @@ const char *path__id(const struct profile *p, const struct path_key *key,
 	add(&hash, "|");
 	add_words(&hash, key->flags, flag_name);
 	add_words(&hash, key->facts, fact_name);
-	add(&hash, end_word(key->end) ? : "");
+	add(&hash, end_word(key->end) ?: "");
 	add(&hash, "|");
 	if (key->end == END_DROPPED) {
 		snprintf(number, sizeof(number), "%u", key->reason);

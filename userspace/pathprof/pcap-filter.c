@@ -22,7 +22,7 @@ static int copy(const struct bpf_program *prog, struct pcap_insn *insns,
 		return -E2BIG;
 	}
 	for (i = 0; i < prog->bf_len; i++)
-		insns[i] = (struct pcap_insn) {
+		insns[i] = (struct pcap_insn){
 			.code = prog->bf_insns[i].code,
 			.jt = prog->bf_insns[i].jt,
 			.jf = prog->bf_insns[i].jf,

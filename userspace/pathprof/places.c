@@ -49,7 +49,7 @@ static struct name *add(struct names *names, uint64_t id, uint32_t netns)
 	if (names->n < KEPT)
 		names->n++;
 	name = &names->list[names->n - 1];
-	*name = (struct name) { .id = id, .netns = netns };
+	*name = (struct name){ .id = id, .netns = netns };
 	return name;
 }
 

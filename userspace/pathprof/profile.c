@@ -403,7 +403,7 @@ static int diff_groups(const struct profile *new, const struct profile *old,
 			subtract((uint64_t *)&out->groups[i].sum,
 				 (const uint64_t *)before, words);
 	}
-	for (i = 0; i < new->ncpus && i < old->ncpus; i++)
+	for (i = 0; i < old->ncpus && i < new->ncpus; i++)
 		subtract((uint64_t *)&out->cpus[i],
 			 (const uint64_t *)&old->cpus[i], words);
 	return 0;

@@ -79,7 +79,7 @@ static json_t *path_json(const struct profile *p, const struct summary *sum,
 static json_t *paths_json(const struct profile *p, const struct summary *sum)
 {
 	size_t *order = render__order(p, SORT_COST), i;
-	char (*names)[LABEL] = labels(p, true);
+	label_text *names = labels(p, true);
 	json_t *list = json_array();
 
 	for (i = 0; order && names && i < p->npaths; i++)

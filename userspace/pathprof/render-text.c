@@ -452,7 +452,7 @@ void render__text(FILE *f, const struct profile *p,
 {
 	size_t *order = render__order(p, options->sort), i, n = p->npaths;
 	unsigned int width = render__width();
-	char (*names)[LABEL] = labels(p, false);
+	label_text *names = labels(p, false);
 	struct profile_totals t;
 	const char *more;
 

@@ -234,7 +234,7 @@ int render__screen(const struct screen_source *source)
 	}
 	if (!terminal) {
 		complain("top: no full screen on a terminal of type \"%.32s\"; "
-			 "use --batch", getenv("TERM") ? : "");
+			 "use --batch", getenv("TERM") ?: "");
 		return EXIT_FAILED;
 	}
 	cbreak();

@@ -547,7 +547,7 @@ int session__read(struct session *s, struct profile *p)
 void session__pulse(struct session *s, struct session_pulse *pulse)
 {
 	pthread_mutex_lock(&s->lock);
-	*pulse = (struct session_pulse) {
+	*pulse = (struct session_pulse){
 		.in_bursts = in_bursts(s),
 		.bursts = s->nbursts,
 		.age_ns = s->last_ns ? now_ns() - s->last_ns : 0,

@@ -17,7 +17,10 @@ static int by_packets(const void *a, const void *b)
 
 static void find_reasons(const struct profile *p, struct summary *s)
 {
-	struct { uint64_t packets; unsigned int fact; } counts[32] = {};
+	struct {
+		uint64_t packets;
+		unsigned int fact;
+	} counts[32] = {};
 	const struct path_key *k;
 	unsigned int bit;
 	uint32_t facts;
