@@ -14,17 +14,17 @@ server=0 # one that ends may still hold its socket
 tm() { tmux -S "$TMP/tmux$server" -f /dev/null "$@"; }
 trap 'tm kill-server 2>/dev/null; rm -rf "$TMP"' EXIT
 
-# The views of pathprof, without what loads programs or reads options.
+# All of pathprof but its commands.
 build() {
 	local objects
 	# A source that is gone may have left its object.
 	objects=$(cd "$TOP/userspace/pathprof" && printf '%s\n' *.c | grep -vE \
-		'^(main|cmd-[a-z]*|session|attach|hooks|collect|events|probe[a-z-]*|duty-cycle|choose|config|pcap-filter)\.c$' |
+		'^(main|cmd-[a-z]*)\.c$' |
 		sed "s,.*,$OBJECTS/&," | sed 's/c$/o/')
 	# shellcheck disable=SC2046,SC2086 # lists of words
 	gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$TOP/bpf" \
 		-o screen_fake "$TOP/tests/unit/screen_fake.c" $objects \
-		$(pkg-config --libs jansson ncursesw) -lm
+		$(pkg-config --libs libbpf jansson ncursesw libpcap) -lm -pthread
 }
 
 # start COLUMNSxLINES FILE: in a terminal of this size.
