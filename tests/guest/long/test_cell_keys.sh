@@ -6,8 +6,8 @@
 # usage: test_cell_keys.sh [KEY...]     only these cases of cell_keys.py
 . "$(dirname "$0")/../../lib.sh"
 
-plan $(($# ? $# : 28))
-modprobe -a sch_netem sch_fq veth tcp_diag || exit
+plan $(($# ? $# : 29))
+modprobe -a sch_netem sch_fq veth tcp_diag nf_tables || exit
 insmod "$MODULE" || exit
 defer "rmmod mssfrac"
 python_cases "$TOP/tests/guest/cell_keys.py" "$@"
