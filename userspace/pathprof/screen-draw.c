@@ -103,7 +103,7 @@ static void put_rates(struct pen *pen, const struct profile *p,
 	put(pen, "%s pkt/s  %s bit/s  ", human(sum->packets, a),
 	    human(sum->bits, b));
 	attroff(A_BOLD);
-	put(pen, "own %.2g %%  ", live->own);
+	put(pen, "own %.1f %%  ", live->own);
 	if (all.lost + all.missed)
 		attron(A_BOLD);
 	put(pen, "lost %llu  ", (unsigned long long)all.lost);

@@ -12,7 +12,7 @@
 #include "pathprof-tool.h"
 #include "screen.h"
 
-#define FIRST_FRAMES	0.25	/* s between frames until packets were seen */
+#define FIRST_FRAMES	0.25	/* s between frames until there is something to see */
 #define ESCAPE		27
 
 static volatile sig_atomic_t stopped;
@@ -179,6 +179,12 @@ static double now_seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+/* Is there something to look at, a whole burst at least? */
+static bool seen(const struct profile *total, const struct live *live)
+{
+	return total->npaths && (!live->in_bursts || live->bursts);
+}
+
 /* Read and draw until told to stop; keys redraw at once. */
 static int run(struct screen *s, const struct screen_source *source)
 {
@@ -198,8 +204,9 @@ static int run(struct screen *s, const struct screen_source *source)
 				if (rc)
 					break;
 			}
-			left = total.npaths || source->seconds < FIRST_FRAMES ?
-			       source->seconds : FIRST_FRAMES;
+			left = source->seconds;
+			if (!seen(&total, &live) && left > FIRST_FRAMES)
+				left = FIRST_FRAMES;
 			next = now_seconds() + left;
 		}
 		screen__draw(s, &interval, &total, &live);
