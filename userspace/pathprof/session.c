@@ -282,6 +282,16 @@ int session__write_events(struct session *s, const struct profile *p,
 	return events__write(s->events, p, s->start_ns, *lost, err, len);
 }
 
+static bool is_ftrace_off(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/ftrace_enabled", "re");
+	bool off = f && getc(f) == '0';
+
+	if (f)
+		fclose(f);
+	return off;
+}
+
 static int load(struct session *s, char *err, size_t len)
 {
 	int rc;
@@ -294,6 +304,10 @@ static int load(struct session *s, char *err, size_t len)
 			  &s->drops, err, len);
 	if (rc)
 		return rc;
+	/* They would be attached, and never called. */
+	if (!in_bursts(s) && is_ftrace_off())
+		attach__refuse(&s->attached, &s->refused,
+			       "kernel.ftrace_enabled is 0");
 	attach__leave_out(&s->attached, &s->refused);
 	set_config(s);
 	size_events(s);
@@ -332,20 +346,23 @@ static int load(struct session *s, char *err, size_t len)
  */
 static int load_again(struct session *s, char *err, size_t len)
 {
-	size_t i;
-	int rc;
-
 	attach__none(&s->attached);
 	pathprof_bpf__destroy(s->skel);
 	memset(&s->attached, 0, sizeof(s->attached));
-	rc = load(s, err, len);
-	for (i = 0; i < PROFILE_HOOKS && !*s->refused.why[i]; i++)
-		;
-	if (!rc)
+	return load(s, err, len);
+}
+
+static void report_refused(const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < PROFILE_HOOKS; i++) {
+		if (!*s->refused.why[i])
+			continue;
 		fprintf(stderr, "pathprof: functions cannot be hooked here "
-			"(%s): fewer stages are seen\n",
-			i < PROFILE_HOOKS ? s->refused.why[i] : "");
-	return rc;
+			"(%s): fewer stages are seen\n", s->refused.why[i]);
+		return;
+	}
 }
 
 /*
@@ -397,6 +414,7 @@ static int begin(struct session *s, char *err, size_t len)
 			 "`pathprof list` shows why");
 		return -EOPNOTSUPP;
 	}
+	report_refused(s);
 	rc = begin_events(s, err, len);
 	if (rc)
 		return rc;
