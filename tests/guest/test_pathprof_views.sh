@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What pathprof chooses and exports, against tcpdump and ss: filters in pcap
+# syntax, captured bytes, the state of connections, JSON lines.  Runs in one guest.
+
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/guest/profiles.sh
+. "$(dirname "$0")/profiles.sh"
+
+cd "$TMP" || exit
+stage_pathprof || exit
+
+# dump FILE: tcpdump of the loopback in the background, ready when this returns.
+dump() {
+	tcpdump -i lo -nn --immediate-mode -w "$1" tcp 2>dump.log &
+	dumper=$!
+	wait_for 20 grep -q '^tcpdump: listening' dump.log
+}
+dump_ends() {
+	wait_for 20 dumped "$1"
+	kill -INT "$dumper"
+	wait "$dumper"
+}
+# Are both FINs of the last connection in the file?
+dumped() { [ "$(matching "$1" 'tcp port 4099 and tcp[13] & 1 != 0')" -ge 2 ]; }
+matching() { tcpdump -nn -r "$1" "$2" 2>/dev/null | wc -l; }
+
+plan 4
+
+# Steps: an expression that libpcap refuses, and one of the link layer.
+# Expected: status 2, one sentence with libpcap's reason.
+case_refused() {
+	"$PP" record --filter 'tcp prt 80' -o x.json -- true 2>err
+	is "$? $(wc -l <err)" "2 1" && grep -q 'syntax error' err || return
+	"$PP" top --filter 'ether host 1:2:3:4:5:6' 2>err
+	is "$? $(wc -l <err)" "2 1" && grep -q 'only on ethernet' err
+}
+check "a bad filter is refused with libpcap's reason" case_refused
+
+# Steps: every packet of a connection, 96 bytes each.
+# Expected: tcpdump reads as many packets as journeys, each with its number in a
+# comment, and the same headers as on the wire.
+case_capture() {
+	dump lo.pcap || return
+	"$PP" record --sample 1 --dir rx --filter 'tcp port 4035' --capture 96 \
+		--events c.events -o c.json -- bash -c "
+		$(declare -f ping_pong)
+		ping_pong 4035 9 127.0.0.1 4099 1 127.0.0.1" || return
+	dump_ends lo.pcap
+	"$PP" journey c.events --pcapng >c.pcapng || return
+	tcpdump -nn -t -r c.pcapng 2>/dev/null | sort >captured
+	tcpdump -nn -t -r lo.pcap 'tcp port 4035' 2>/dev/null | sort >wire
+	diff captured wire &&
+		is "$(strings c.pcapng | grep -cE 'packet [0-9]+: rx')" \
+			"$(wc -l <wire)" && more_than "$(wc -l <wire)" 20 packets
+}
+check "captured packets are those on the wire" case_capture
+
+# Steps: a route with an initial window of 7 segments, a connection over it.
+# Expected: packets sent first see a congestion window of 7; the peer's window
+# is the one in ss; journeys have values, too.
+case_state() {
+	ip route replace local 127.0.7.0/24 dev lo initcwnd 7 table local || return
+	defer 'ip route del local 127.0.7.0/24 dev lo table local'
+	"$PP" record --sample 1 --state --events s.events -o s.json -- bash -c "
+		$(declare -f ping_pong); ping_pong 4036 9 127.0.7.1" || return
+	is "$(fields s.json 'min(x["state"]["cwnd"]["least"]
+		for x in p["paths"] if "data" in x["flags"] and
+		x["direction"] == "tx"), all(x["packets"] >= x["state"]["packets"]
+		for x in p["paths"] if "state" in x)')" "7 True" || return
+	"$PP" report --detail s.json | grep -q 'congestion window' || return
+	"$PP" journey s.events --path 'tx data' | grep -q '  cwnd '
+}
+check "the state of a connection is the kernel's" case_state
+
+# Steps: frames as JSON during a transfer, in the default sampling bursts.
+# Expected: each line is a frame; packets, rates and paths with ids are there.
+case_lines() {
+	local load
+	iperf3 -s -1 -D
+	wait_for 20 eval 'ss -Hltn | grep -q ":5201 "'
+	iperf3 -c 127.0.0.1 -t 60 -b 20M -l 1000 >/dev/null &
+	load=$!
+	timeout -s INT 15 "$PP" top --batch --json -i 2 >lines
+	kill $load
+	python3 -IS - <<'END'
+import json
+frames = [json.loads(line) for line in open("lines")]
+assert len(frames) >= 2, len(frames)
+assert all(f["format"] == "pathprof-top" for f in frames)
+assert frames[-1]["total_packets"] > 50, frames[-1]["total_packets"]
+some = [f for f in frames if f["packets"]]
+assert some and all(f["packets_per_s"] > 0 for f in some)
+assert all(len(p["id"]) == 16 for f in some for p in f["paths"])
+assert sum(f["packets"] for f in frames) == frames[-1]["total_packets"]
+END
+}
+check "frames as JSON lines" case_lines
