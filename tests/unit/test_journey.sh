@@ -283,7 +283,7 @@ no_bytes() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..40"
+echo "1..36"
 check "events add up to the profile" adds_up
 check "every packet's times add up" every_packet
 check "the slowest packets, and those of a path" chosen
@@ -323,6 +323,11 @@ check "a packet number that is no number" usage 'is a number' journey "$KEPT" x
 check "a packet number together with a choice" usage 'packet 1, or' journey "$KEPT" 1 --slowest
 check "a buffer size without --events" usage "is for --events" record -o x --event-buffer 8
 check "events written to the profile's file" usage 'same file' record --events x -o x
+check "a trace, one track per stage" trace stage
+check "a trace, one track per CPU" trace cpu
+check "pcapng of captured bytes" pcapng
+check "the state of the connection" state
+check "pcapng without captured bytes" no_bytes
 check "a file cut short anywhere" truncated
 check "a file with a byte changed anywhere" flipped
 [ $bad -eq 0 ]
