@@ -84,6 +84,12 @@ static __always_inline bool old_ack_is_slow(void)
 	       (at >= VERSION(6, 1, 189) && at < VERSION(6, 2, 0));
 }
 
+/* do_xdp_generic() takes a pointer to the packet's pointer: 6.9. */
+static __always_inline bool xdp_has_pointer(void)
+{
+	return LINUX_KERNEL_VERSION >= VERSION(6, 9, 0);
+}
+
 /*
  * From 6.7 on an ACK that is due while the backlog is emptied is sent when the
  * socket is released (TCP_ACK_DEFERRED); it looks like one of the delayed ACK

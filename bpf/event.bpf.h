@@ -71,6 +71,7 @@ __noinline int event_first(struct tracked_pkt *t)
 	if (!t || !events_on)
 		return 0;
 	t->number = __sync_fetch_and_add(&event_packets, 1) + 1;
+	t->dev = 0;
 	if (!t->last_ns)
 		t->last_ns = bpf_ktime_get_ns();
 	return event_put(t, EV_STAGE, t->last_ns);
@@ -118,6 +119,8 @@ __noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 	e->seq = t->path.flags & PF_UDP ? 0 : bpf_ntohl(ports[1]);
 	e->ifindex = BPF_CORE_READ(device, ifindex);
 	e->netns = BPF_CORE_READ(device, nd_net.net, ns.inum);
+	bpf_probe_read_kernel(e->device, sizeof(e->device), device->name);
+	t->dev = dev;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -152,6 +155,7 @@ __noinline int event_socket(struct tracked_pkt *t, __u64 sk, __u64 tcp)
 		bpf_ntohs(BPF_CORE_READ(sock, __sk_common.skc_dport));
 	e->seq = bpf_ntohl(ports[1]);
 	e->ifindex = 0;
+	e->device[0] = 0;
 	e->netns = BPF_CORE_READ(sock, __sk_common.skc_net.net, ns.inum);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;

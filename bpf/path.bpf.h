@@ -47,9 +47,16 @@ struct {
 #define STAGE_BIT_END	0
 #define STAGE_BIT_WAIT	1
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
-	| ((__u64)STAGE_BIT_##kind << id)
+	| ((__u64)STAGE_BIT_##kind << (id & 63))
 #define WAIT_STAGES	(0ULL PATHPROF_STAGES(STAGE))
 static const __u64 wait_stages = WAIT_STAGES;
+#undef STAGE
+
+/* By the lowest six bits of its id, so that a word holds the answers. */
+#define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
+	_Static_assert(id < 64 || (!STAGE_BIT_##kind && id != 71 && id != 83), \
+		       "id of " name);
+PATHPROF_STAGES(STAGE)
 #undef STAGE
 
 static __always_inline __u64 stage_waits(__u8 stage)
@@ -110,7 +117,6 @@ static __always_inline void stage_took(struct stage_times *times, __u32 stage,
 {
 	__u32 bucket = log2_u64(ns);
 
-	stage &= PATHPROF_STAGE_MAX - 1;
 	/* The compiler knows the table, the verifier does not. */
 	asm volatile("" : "+r"(stage), "+r"(bucket));
 	if (stage < PATHPROF_STAGE_MAX && bucket < HIST_BUCKETS)
@@ -125,9 +131,24 @@ static __always_inline bool same_path(const struct path_key *a,
 	int i;
 
 #pragma unroll
-	for (i = 0; i < PATH_KEY_WORDS; i++)
+	for (i = 0; i < PATH_KEY_SHORT; i++)
+		differ |= x[i] ^ y[i];
+	if (differ || a->n <= PATH_SHORT)
+		return !differ;
+#pragma unroll
+	for (; i < PATH_KEY_WORDS; i++)
 		differ |= x[i] ^ y[i];
 	return !differ;
+}
+
+/* What a packet before this one has left behind its last stage. */
+static __always_inline void path_clear(struct path_key *key)
+{
+	__u32 i;
+
+	for (i = PATH_SHORT; i < PATH_STAGES; i++)
+		if (i >= key->n)
+			key->stages[i] = 0;
 }
 
 /* The entry of a path; PATH_PATHS if the table is full. */
@@ -154,6 +175,7 @@ static __always_inline __u32 path_find(const struct tracked_pkt *t)
 			   !__sync_val_compare_and_swap(&e->state, PATH_FREE,
 							PATH_BUSY)) {
 			e->key = t->path;
+			path_clear(&e->key);
 			WRITE_ONCE(e->state, PATH_USED);
 			return at;
 		}
@@ -178,6 +200,8 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 		return 0;
 	}
 	t->path.end = end;
+	if (t->path.n > PATH_SHORT)
+		path_clear(&t->path);
 	if (events_on)
 		event_put(t, EV_END, t->last_ns);
 	at = path_find(t);

@@ -9,6 +9,7 @@
 #include "end.bpf.h"
 #include "rx.bpf.h"
 #include "rx-tcp.bpf.h"
+#include "stack-hooks.bpf.h"
 #include "tracked.bpf.h"
 #include "tx.bpf.h"
 

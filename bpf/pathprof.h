@@ -8,7 +8,8 @@
 
 #include "stages.h"
 
-#define PATH_STAGES	32	/* a power of two: indices are masked */
+#define PATH_STAGES	64	/* a power of two: indices are masked */
+#define PATH_SHORT	32	/* so many are always compared and cleared */
 #define PATH_PATHS	2048	/* distinct paths before map_full counts */
 #define HIST_BUCKETS	40	/* bucket b: 2^b <= ns < 2^(b+1); 0 also 0 ns */
 #define TRACKED_WAYS	8	/* one cache line of keys */
@@ -21,9 +22,10 @@ enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
 enum { ARM_ANY = 0, ARM_STOCK = 1, ARM_TREATED = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 
-#define PATH_KEY_WORDS	7
+/* What long paths need comes last: most are compared by their first words. */
+#define PATH_KEY_WORDS	11
+#define PATH_KEY_SHORT	7
 struct path_key {
-	__u8 stages[PATH_STAGES];
 	__u32 flags;
 	__u32 facts;
 	__u32 reason;		/* of dropped packets: subsystem, 16 bits, each */
@@ -33,6 +35,7 @@ struct path_key {
 	__u8 family;		/* 4 or 6 */
 	/* Of dropped packets: the address; in profiles an entry of a list. */
 	__u64 location;
+	__u8 stages[PATH_STAGES];
 };
 
 struct path_value {
@@ -60,7 +63,6 @@ struct path_entry {
 
 /* One packet that is being followed. */
 struct tracked_pkt {
-	struct path_key path;
 	__u64 sk;
 	__u64 last_ns;
 	__u32 bytes;
@@ -77,7 +79,9 @@ struct tracked_pkt {
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */
+	struct path_key path;
 	__u64 stage_ns[PATH_STAGES];
+	__u64 dev;		/* of the last EV_FLOW; only with events */
 };
 
 /*
@@ -112,8 +116,8 @@ struct gro_dev {
 };
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
-_Static_assert(sizeof(struct path_value) == 624, "path_value layout");
-_Static_assert(sizeof(struct tracked_pkt) == 360, "tracked_pkt layout");
+_Static_assert(sizeof(struct path_value) == 880, "path_value layout");
+_Static_assert(sizeof(struct tracked_pkt) == 656, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
@@ -152,6 +156,7 @@ struct event_flow {
 	__u32 seq;		/* 0 if not known, as of UDP */
 	__u32 ifindex;		/* of the device; 0: not known */
 	__u32 netns;		/* inode number */
+	char device[16];	/* its name; "": not known */
 };
 
 #define CAPTURE_MAX	192
@@ -221,7 +226,7 @@ _Static_assert(sizeof(struct event_state) == 88, "event_state layout");
 _Static_assert(sizeof(struct path_state) == 168, "path_state layout");
 _Static_assert(sizeof(struct event_bytes) == 248, "event_bytes layout");
 _Static_assert(sizeof(struct event) == 48, "event layout");
-_Static_assert(sizeof(struct event_flow) == 96, "event_flow layout");
+_Static_assert(sizeof(struct event_flow) == 112, "event_flow layout");
 
 /*
  * Userspace stores this in tracked_count to freeze the table: hooks that
@@ -266,7 +271,8 @@ struct pathprof_config {
 	__u8 stage_times;	/* keep them */
 	__u8 backlog;		/* tcp_add_backlog() is hooked */
 	__u8 synacks;		/* tcp_make_synack() is hooked */
-	__u8 pad[3];
+	__u8 stack;		/* one path through the whole host */
+	__u8 pad[2];
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

@@ -10,7 +10,8 @@
 /*
  * STAGE(id, symbol, name, direction, order, kind, category, hooks, meaning)
  *
- * Ids 35 and 37 to 39 were stages of format version 1.
+ * Ids 35 and 37 to 39 were stages of format version 1.  71 and 83 stay unused,
+ * and stages that wait are below 64: see stage_waits().
  *
  * kind: WORK   the time until the next stage is work on the packet
  *       WAIT   the packet lies in a queue until the next stage
@@ -128,7 +129,65 @@ STAGE(51, TX_BUSY, "busy", TX, 115, WAIT, QUEUE, "net_dev_xmit", \
 STAGE(53, TX_READER, "reader", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "the application read, or closed") \
 STAGE(52, TX_FREE, "freed", TX, 180, END, OTHER, "consume_skb", \
-      "freed before the driver had it")
+      "freed before the driver had it") \
+STAGE(54, CROSS, "cross", ANY, 25, WAIT, QUEUE, "netif_rx __dev_forward_skb", \
+      "at another device of this host: waits for softirq") \
+STAGE(55, ROUTE, "route", ANY, 45, WORK, TCPIP, \
+      "ip_route_input_noref ip6_route_input", \
+      "routing lookup of a received packet") \
+STAGE(56, FORWARD, "forward", ANY, 52, WORK, TCPIP, "ip_forward ip6_forward", \
+      "IP forwards it to another device") \
+STAGE(57, NF_PRE, "nf_pre", ANY, 42, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: prerouting") \
+STAGE(58, NF_IN, "nf_in", ANY, 55, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: input") \
+STAGE(59, NF_FORWARD, "nf_fwd", ANY, 53, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: forward") \
+STAGE(60, NF_OUT, "nf_out", ANY, 58, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: output") \
+STAGE(61, NF_POST, "nf_post", ANY, 62, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: postrouting") \
+STAGE(62, NF_DEVICE, "nf_dev", ANY, 34, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: ingress or egress of a device") \
+STAGE(73, NF_BRIDGE, "nf_bridge", ANY, 37, WORK, TCPIP, "nf_hook_slow", \
+      "netfilter: any hook of a bridge") \
+STAGE(64, CONNTRACK, "conntrack", ANY, 43, WORK, TCPIP, "nf_conntrack_in", \
+      "connection tracking, within a hook of netfilter") \
+STAGE(65, BRIDGE, "bridge", ANY, 35, WORK, DEVICE, \
+      "br_handle_frame br_dev_xmit", \
+      "a bridge learns and looks up the address") \
+STAGE(66, BR_PORT, "br_port", ANY, 38, WORK, DEVICE, "br_forward", \
+      "bridge: to one port") \
+STAGE(67, BR_FLOOD, "br_flood", ANY, 38, WORK, DEVICE, "br_flood", \
+      "bridge: to all ports, address not known") \
+STAGE(68, VLAN, "vlan", ANY, 33, WORK, DEVICE, \
+      "vlan_do_receive vlan_dev_hard_start_xmit", \
+      "VLAN device") \
+STAGE(69, MACVLAN, "macvlan", ANY, 33, WORK, DEVICE, \
+      "macvlan_handle_frame macvlan_start_xmit", \
+      "macvlan device") \
+STAGE(70, IPVLAN, "ipvlan", ANY, 33, WORK, DEVICE, \
+      "ipvlan_handle_frame ipvlan_start_xmit", \
+      "ipvlan device") \
+STAGE(78, ENCAP, "encap", ANY, 112, WORK, DEVICE, \
+      "vxlan_xmit ip_tunnel_xmit wg_xmit wg_socket_send_skb_to_peer", \
+      "a tunnel adds its headers") \
+STAGE(72, DECAP, "decap", ANY, 60, WORK, DEVICE, \
+      "vxlan_rcv ip_tunnel_rcv wg_receive", \
+      "a tunnel removes its headers") \
+STAGE(63, CRYPT_WAIT, "crypt_q", ANY, 114, WAIT, QUEUE, \
+      "wg_xmit wg_receive encrypt_packet decrypt_packet", \
+      "WireGuard: waits for a worker or its turn") \
+STAGE(74, CRYPT, "crypt", ANY, 113, WORK, OTHER, \
+      "encrypt_packet decrypt_packet", \
+      "WireGuard: encrypted or decrypted by a worker") \
+STAGE(75, TC, "tc", ANY, 34, WORK, DEVICE, "tcf_classify", \
+      "filters and programs of tc") \
+STAGE(76, XDP_GENERIC, "xdp", ANY, 31, WORK, DEVICE, "do_xdp_generic", \
+      "generic XDP program") \
+STAGE(77, TAP, "tap", ANY, 32, WORK, DEVICE, \
+      "packet_rcv tpacket_rcv dev_queue_xmit_nit", \
+      "copied for AF_PACKET, as tcpdump does")
 
 /* CATEGORY(symbol, name): coarser than stages, as attach points allow. */
 #define PATHPROF_CATEGORIES(CATEGORY) \
@@ -260,14 +319,18 @@ COUNTER(4, SOCK_CLASH, "sock_clash", 1, "two sockets shared a work entry") \
 COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but not TCP") \
 COUNTER(6, FILTERED, "filtered", 0, "chosen, but not matching the filter") \
 COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear") \
-COUNTER(8, BURSTS, "windows", 0, "sampling bursts")
+COUNTER(8, BURSTS, "windows", 0, "sampling bursts") \
+COUNTER(9, SPLIT, "segments", 0, \
+	"segments of a packet split in software, followed one by one") \
+COUNTER(10, COPIES, "copies", 0, \
+	"copies of packets, or others first seen on their way")
 
 enum pathprof_stage {
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
 	ST_##sym = id,
 	PATHPROF_STAGES(STAGE)
 #undef STAGE
-	PATHPROF_STAGE_MAX = 64,	/* stage sets are 64-bit masks */
+	PATHPROF_STAGE_MAX = 96,	/* a per-CPU value is 32 KiB at most */
 };
 
 enum pathprof_category {

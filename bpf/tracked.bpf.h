@@ -170,7 +170,8 @@ static __always_inline void tracked_leave(struct tracked_pkt *t)
 static __always_inline void tracked_init(struct tracked_pkt *t, __u8 dir,
 					__u32 stage, __u64 now)
 {
-	__builtin_memset(t, 0, offsetof(struct tracked_pkt, stage_ns));
+	__builtin_memset(t, 0, offsetof(struct tracked_pkt, path.stages) +
+			       PATH_SHORT);
 	t->path.dir = dir;
 	t->segments = 1;
 	t->path.stages[0] = stage;

@@ -23,6 +23,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef u64 netdev_features_t;
 typedef _Bool bool;
 enum { false = 0, true = 1 };
 
@@ -195,6 +196,7 @@ struct tcp_request_sock {
 };
 
 struct net_device {
+	char name[16];
 	int ifindex;
 	u64 features;
 	possible_net_t nd_net;
@@ -235,6 +237,11 @@ struct napi_gro_cb {
 	unsigned int frag0_len;
 };
 
+struct nf_hook_state {
+	u8 hook;
+	u8 pf;
+};
+
 struct tcp_skb_cb {
 	__u32 seq;
 	__u32 end_seq;
@@ -251,6 +258,8 @@ struct inet_timewait_sock;
 struct dst_entry;
 struct request_sock;
 struct tcp_fastopen_cookie;
+struct nf_hook_entries;
+struct packet_type;
 struct Qdisc;
 struct netdev_queue;
 struct msghdr;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "attach.h"
+#include "groups.h"
 #include "hooks.h"
+#include "modules.h"
 
 static bool is_event(const struct profile_hook *hook)
 {
@@ -96,6 +98,23 @@ bool attach__has(const struct attachments *a, const char *name)
 	return false;
 }
 
+/* One of those in stack-hooks.bpf.h? */
+static bool is_stack(const struct attachments *a, size_t i)
+{
+	return !strncmp(bpf_program__name(a->programs[i]), "stack_", 6);
+}
+
+/* Has a hook another program, for --stages? */
+static bool has_stack(const struct attachments *a, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		if (is_stack(a, i) && !strcmp(a->hooks[i].name, name))
+			return true;
+	return false;
+}
+
 /*
  * In sampling bursts only tracepoints are attached: one takes 0.04 ms to
  * attach and detach, a function 70 ms and a grace period.
@@ -110,9 +129,19 @@ static bool wanted(const struct attachments *a, size_t i,
 		"tcp_timewait_state_process", "tcp_make_synack",
 		"tcp_check_req", NULL
 	};
+	/* Finer stages that groups of --stages have as well. */
+	static const char *const shared[] = {
+		"ip_rcv_core", "ip6_rcv_core", "ip_local_deliver",
+		"ip6_input", NULL
+	};
 	const struct profile_hook *hook = &a->hooks[i];
 
 	if (hook->state != HOOK_PRESENT)
+		return false;
+	if (is_stack(a, i))
+		return groups__want(choice->groups, hook->name) &&
+		       (choice->udp || strcmp(hook->name, "skb_consume_udp"));
+	if (choice->groups && has_stack(a, hook->name))
 		return false;
 	if (!strcmp(hook->name, "softirq_exit"))
 		return choice->udp || !choice->exits;
@@ -126,7 +155,9 @@ static bool wanted(const struct attachments *a, size_t i,
 	if (!strcmp(hook->name, "sk_filter_trim_cap") && choice->udp)
 		return !choice->bursts;
 	return !choice->bursts &&
-	       (choice->fine || listed(coarse, hook->name));
+	       (choice->fine || listed(coarse, hook->name) ||
+		(listed(shared, hook->name) &&
+		 groups__want(choice->groups, hook->name)));
 }
 
 void attach__choose(struct attachments *a, const struct attach_choice *choice)
@@ -144,15 +175,37 @@ void attach__choose(struct attachments *a, const struct attach_choice *choice)
  */
 static const struct attachments *loading;
 
+/* Of the last module asked for: functions of one stand together. */
+static struct {
+	const char *module;
+	int fd;
+} of_module = { .fd = -1 };
+
+static int module_btf(const char *module)
+{
+	if (of_module.module && !strcmp(of_module.module, module))
+		return of_module.fd;
+	if (of_module.fd >= 0)
+		close(of_module.fd);
+	of_module.module = module;
+	of_module.fd = module ? modules__btf(module) : -1;
+	return of_module.fd;
+}
+
 static int set_target(struct bpf_program *prog,
 		      struct bpf_prog_load_opts *opts, long cookie)
 {
 	size_t i;
 
 	(void)cookie;
-	for (i = 0; loading && i < loading->n; i++)
-		if (loading->programs[i] == prog)
-			opts->attach_btf_id = loading->ids[i];
+	for (i = 0; loading && i < loading->n; i++) {
+		if (loading->programs[i] != prog)
+			continue;
+		opts->attach_btf_id = loading->ids[i];
+		if (modules__of(loading->hooks[i].name))
+			opts->attach_btf_obj_fd =
+				module_btf(modules__of(loading->hooks[i].name));
+	}
 	return 0;
 }
 
@@ -177,6 +230,11 @@ void attach__register(void)
 void attach__loading(const struct attachments *a)
 {
 	loading = a;
+	if (!a && of_module.fd >= 0) {
+		close(of_module.fd);
+		of_module.fd = -1;
+	}
+	of_module.module = NULL;
 }
 
 int attach__all(struct attachments *a)

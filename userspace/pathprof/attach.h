@@ -27,6 +27,7 @@ struct refusals {
 struct attach_choice {
 	bool bursts;		/* attached in sampling bursts only */
 	bool fine, udp;
+	unsigned int groups;	/* of --stages; 0: not asked for */
 	bool exits;		/* the returns of TCP's functions are hooked */
 };
 

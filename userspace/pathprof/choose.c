@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "choose.h"
+#include "groups.h"
 #include "pcap-filter.h"
 
 /* "ADDR/BITS" to both; the text was checked when it was read. */
@@ -213,7 +214,8 @@ static void describe(struct choice *c)
 	const struct {
 		const char *name, *word;
 	} asked[] = {
-		{ "dir", c->dir }, { "dev", c->dev }, { "netns", c->netns },
+		{ "stages", c->stages }, { "dir", c->dir }, { "dev", c->dev },
+		{ "netns", c->netns },
 		{ "cgroup", c->cgroup }, { "arm", c->arm },
 		{ "filter", c->filter },
 	};
@@ -226,10 +228,30 @@ static void describe(struct choice *c)
 				       asked[i].name, asked[i].word);
 }
 
+static int settle_stages(struct choice *c, const char *command)
+{
+	char err[160];
+
+	if (!c->stages)
+		return 0;
+	c->config.stage_groups = groups__read(c->stages, err, sizeof(err));
+	if (!c->config.stage_groups) {
+		complain("%s: --stages: %s", command, err);
+		return EXIT_USAGE;
+	}
+	if (c->config.sample)
+		return 0;
+	complain("%s: --stages needs --sample: sampling bursts attach "
+		 "tracepoints only", command);
+	return EXIT_USAGE;
+}
+
 int choice__settle(struct choice *c, const char *command)
 {
 	int rc = settle_dir(c, command);
 
+	if (!rc)
+		rc = settle_stages(c, command);
 	if (rc)
 		return rc;
 	if (c->config.sample && c->config.budget) {

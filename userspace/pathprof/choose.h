@@ -11,6 +11,7 @@
 
 struct choice {
 	struct session_config config;
+	const char *stages;
 	const char *dir, *netns, *dev, *cgroup, *arm, *filter;
 	bool budget;
 };
@@ -24,6 +25,8 @@ struct choice {
 	  "CPU time for sampling bursts (default 0.4 %)" }, \
 	{ 0, "fine", OPT_FLAG, &(c)->config.fine, 0, 0, NULL, \
 	  "attach the finer stages, too (needs --sample)" }, \
+	{ 0, "stages", OPT_TEXT, &(c)->stages, 0, 0, "LIST", \
+	  "one path through the host: forward,netfilter,... or all" }, \
 	{ 0, "stage-times", OPT_FLAG, &(c)->config.stage_times, 0, 0, NULL, \
 	  "with --sample: keep how long stages take, as bursts do" }, \
 	{ 0, "state", OPT_FLAG, &(c)->config.state, 0, 0, NULL, \

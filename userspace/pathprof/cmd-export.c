@@ -32,7 +32,7 @@ static const char *stage_name(const struct profile *p,
 {
 	char *c;
 
-	printable(p->stages[path->key.stages[i] & 63].name, out, size);
+	printable(p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX].name, out, size);
 	for (c = out; *c; c++)
 		if (!isalnum((unsigned char)*c))
 			*c = '_';
@@ -57,7 +57,7 @@ static void export_csv(const struct profile *p)
 			       field(p, &p->paths[i], words, sizeof(words)), j,
 			       stage_name(p, &p->paths[i], j, stage,
 					  sizeof(stage)),
-			       p->stages[p->paths[i].key.stages[j] & 63].kind
+			       p->stages[p->paths[i].key.stages[j] % PATHPROF_STAGE_MAX].kind
 			       == KIND_WAIT, v->packets, v->segments, v->bytes,
 			       v->stage_ns[j],
 			       (unsigned long long)p->paths[i].probe_ns[j],

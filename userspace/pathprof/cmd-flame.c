@@ -100,7 +100,7 @@ static void flame_path(const struct profile *p,
 	note_of(note, sizeof(note), path->sum.work_ns, all);
 	box(x, y, path->sum.work_ns * scale, words, false, note);
 	for (i = 0; i < path->key.n; i++) {
-		s = &p->stages[path->key.stages[i] & 63];
+		s = &p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX];
 		if (s->kind == KIND_WAIT)
 			continue;
 		note_of(note, sizeof(note), path->sum.stage_ns[i], all);
@@ -152,7 +152,7 @@ static void waterfall(const struct profile *p,
 		return;
 	scale = (WIDTH - LABEL - 2 * LEFT) * 0.7 * v->packets / v->work_ns;
 	for (i = 0; i < path->key.n; i++) {
-		s = &p->stages[path->key.stages[i] & 63];
+		s = &p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX];
 		mean = (double)v->stage_ns[i] / v->packets;
 		w = s->kind == KIND_WAIT ? (mean > 0 ? 30 : 0) : mean * scale;
 		if (x + w > WIDTH - LEFT)

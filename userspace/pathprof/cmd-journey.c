@@ -153,15 +153,42 @@ static void print_learned(uint32_t bits, const char *(*name)(unsigned int),
 	}
 }
 
+/* It comes to another device; NAT and tunnels show in the addresses. */
+static void print_place(const struct journey *j,
+			const struct journey_place *place)
+{
+	const char *open = j->family == 6 ? "[" : "";
+	const char *close = j->family == 6 ? "]" : "";
+	char name[40];
+
+	printf("-- %s, interface %u, network namespace %u\n",
+	       printable(place->device, name, sizeof(name)), place->ifindex,
+	       place->netns);
+	printf("   %s%s%s:%u > %s%s%s:%u\n", open, place->source, close,
+	       place->source_port, open, place->destination, close,
+	       place->destination_port);
+}
+
+static bool has_places(const struct journey *j)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < j->nevents; i++)
+		n += j->events[i].place != NULL;
+	return n > 1;
+}
+
 /* The stage an event enters, and how long it was until the next one. */
 static void print_event(const struct journeys *all, const struct journey *j,
-			size_t i, const char *mean)
+			size_t i, const char *mean, bool places)
 {
 	const struct journey_event *e = &j->events[i];
 	const struct profile_stage *s = &all->profile.stages[e->stage];
 	char name[32], next[24] = "";
 	size_t column = LEARNED;
 
+	if (e->place && places)
+		print_place(j, e->place);
 	if (e->lost)
 		printf("             (%u events lost)\n", e->lost);
 	if (i + 1 < j->nevents)
@@ -192,6 +219,7 @@ static void print_events(const struct journeys *all, const struct journey *j,
 			 const struct journey_sum *sum)
 {
 	const struct profile_path *path = journey__path(all, sum);
+	bool places = has_places(j);
 	unsigned int at = 0, bit;
 	char mean[24];
 	size_t i;
@@ -205,7 +233,7 @@ static void print_events(const struct journeys *all, const struct journey *j,
 			if (at < sum->path.n)
 				mean_text(path, at - 1, mean);
 		}
-		print_event(all, j, i, mean);
+		print_event(all, j, i, mean, places);
 	}
 	if (j->facts)
 		printf("\nWhy:\n");
@@ -355,6 +383,18 @@ static json_t *summary_json(const struct journeys *all,
 			 "state", state_json(j));
 }
 
+static json_t *place_json(const struct journey_place *place)
+{
+	return json_pack("{s:s s:I s:I s:s s:i s:s s:i}",
+			 "device", place->device,
+			 "ifindex", (json_int_t)place->ifindex,
+			 "netns", (json_int_t)place->netns,
+			 "source", place->source,
+			 "source_port", place->source_port,
+			 "destination", place->destination,
+			 "destination_port", place->destination_port);
+}
+
 static json_t *journey_json(const struct journeys *all,
 			    const struct journey *j)
 {
@@ -374,6 +414,9 @@ static json_t *journey_json(const struct journeys *all,
 		if (i + 1 < j->nevents)
 			json_object_set_new(event, "next_ns",
 					    json_integer(e[1].took_ns));
+		if (e->place)
+			json_object_set_new(event, "place",
+					    place_json(e->place));
 		json_array_append_new(list, event);
 	}
 	json_object_set_new(o, "events", list);

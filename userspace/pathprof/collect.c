@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "collect.h"
 
 static void add_value(struct path_value *to, const struct path_value *from)
@@ -138,6 +139,9 @@ static int add_tracked(struct profile *p, const struct tracked_pkt *t)
 	struct profile_path *path;
 	unsigned int i;
 
+	/* Behind its last stage are those of a packet before it. */
+	if (key.n < PATH_STAGES)
+		memset(key.stages + key.n, 0, PATH_STAGES - key.n);
 	key.end = END_FOLLOWED;
 	path = profile__path(p, &key);
 	if (!path)
@@ -148,7 +152,7 @@ static int add_tracked(struct profile *p, const struct tracked_pkt *t)
 	/* The last stage has no end yet, but may have come before. */
 	for (i = 0; i < key.n && i < PATH_STAGES; i++) {
 		path->sum.stage_ns[i] += t->stage_ns[i];
-		if (p->stages[key.stages[i] & 63].kind == KIND_WAIT)
+		if (p->stages[key.stages[i] % PATHPROF_STAGE_MAX].kind == KIND_WAIT)
 			path->sum.wait_ns += t->stage_ns[i];
 		else
 			path->sum.work_ns += t->stage_ns[i];

@@ -54,6 +54,7 @@ void config__fill(struct pathprof_config *c, uint32_t *gaps,
 	c->netns = config->netns;
 	c->udp = config->udp;
 	c->stage_times = config->stage_times;
+	c->stack = config->stage_groups != 0;
 	c->by_owner = config->cgroup || config->arm;
 	c->cgroup = config->cgroup;
 	c->arm = config->arm;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <bpf/btf.h>
 #include "hooks.h"
+#include "modules.h"
 
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
 
@@ -17,6 +18,7 @@ struct target {
 	const char *name;
 	int symbols;		/* of this name in the symbol table */
 	int function, event;	/* BTF ids; 0: none */
+	bool in_module;		/* the function is a module's */
 };
 
 static int by_name(const void *a, const void *b)
@@ -76,7 +78,11 @@ static void find_hook(struct profile_hook *hook, const struct target *target)
 			hook->state = HOOK_PRESENT;
 		return;
 	}
-	if (!target->function)
+	if (!target->function && modules__of(target->name))
+		snprintf(hook->why, sizeof(hook->why),
+			 "module %s is not loaded, or has it inlined",
+			 modules__of(target->name));
+	else if (!target->function)
 		snprintf(hook->why, sizeof(hook->why), "inlined or absent");
 	else if (!target->symbols)
 		snprintf(hook->why, sizeof(hook->why),
@@ -117,6 +123,25 @@ static void walk_types(const struct btf *btf, struct target *targets,
 	}
 }
 
+/* Only of the module that the hook is meant for: names are not unique. */
+struct wanted {
+	struct target *targets;
+	size_t n;
+};
+
+static void module_function(void *arg, const char *name, int id,
+			    const char *module)
+{
+	const struct wanted *w = arg;
+	struct target *hit = find_target(w->targets, w->n, name);
+	const char *home = hit ? modules__of(name) : NULL;
+
+	if (!home || strcmp(home, module) || hit->function)
+		return;
+	hit->function = id;
+	hit->in_module = true;
+}
+
 /* Distinct names, sorted; a function may have two hooks. */
 static size_t list_targets(struct target *targets,
 			   const struct profile_hook *hooks, size_t n)
@@ -150,6 +175,8 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 	no_symbols = !functions || count_symbols(targets, kept) < 0;
 	walk_types(btf, targets, kept, drops);
 	drops__read_modules(drops, btf);
+	modules__functions(btf, module_function,
+			   &(struct wanted){ targets, kept });
 	btf__free(btf);
 	for (i = 0; i < n; i++) {
 		target = find_target(targets, kept, hooks[i].name);

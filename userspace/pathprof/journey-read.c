@@ -13,6 +13,39 @@
 #define PACKETS_MAX	(1 << 28)
 #define EVENTS_MAX	(1 << 20)	/* of one packet */
 
+/* Digits, dots and colons, so that it can be shown. */
+static void read_address(struct reader *r, const json_t *o, const char *key,
+			 char *out, size_t size)
+{
+	reader__text(r, o, key, out, size);
+	if (out[strspn(out, "0123456789abcdef.:")])
+		reader__refuse(r, "is no address", key);
+}
+
+static void read_place(struct reader *r, const json_t *o,
+		       struct journey_event *e)
+{
+	struct journey_place *place;
+
+	if (!json_object_get(o, "device"))
+		return;
+	place = calloc(1, sizeof(*place));
+	e->place = place;
+	if (!place) {
+		reader__refuse(r, "does not fit into memory", "device");
+		return;
+	}
+	reader__text(r, o, "device", place->device, sizeof(place->device));
+	read_address(r, o, "source", place->source, sizeof(place->source));
+	read_address(r, o, "destination", place->destination,
+		     sizeof(place->destination));
+	place->source_port = reader__number(r, o, "source_port", UINT16_MAX);
+	place->destination_port = reader__number(r, o, "destination_port",
+						 UINT16_MAX);
+	place->ifindex = reader__number(r, o, "ifindex", INT32_MAX);
+	place->netns = reader__number(r, o, "netns", UINT32_MAX);
+}
+
 static void read_event(struct reader *r, const json_t *o,
 		       const struct profile *p, struct journey_event *e)
 {
@@ -31,15 +64,7 @@ static void read_event(struct reader *r, const json_t *o,
 		reader__words(r, o, "flags", flag_name, &e->flags);
 	if (json_object_get(o, "facts"))
 		reader__words(r, o, "facts", fact_name, &e->facts);
-}
-
-/* Digits, dots and colons, so that it can be shown. */
-static void read_address(struct reader *r, const json_t *o, const char *key,
-			 char *out, size_t size)
-{
-	reader__text(r, o, key, out, size);
-	if (out[strspn(out, "0123456789abcdef.:")])
-		reader__refuse(r, "is no address", key);
+	read_place(r, o, e);
 }
 
 static void read_flow(struct reader *r, const json_t *o, struct journey *j)
@@ -273,9 +298,11 @@ int journeys__read(struct journeys *all, const char *path, char *err,
 
 void journeys__free(struct journeys *all)
 {
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < all->n; i++) {
+		for (k = 0; k < all->list[i].nevents; k++)
+			free(all->list[i].events[k].place);
 		free(all->list[i].events);
 		free(all->list[i].captured);
 	}

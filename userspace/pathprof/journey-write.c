@@ -131,6 +131,24 @@ static void put_capture(FILE *f, const struct event_bytes *e)
 	putc('"', f);
 }
 
+/* Where a packet is from here on, and its addresses there. */
+static void put_place(FILE *f, const struct event_flow *e)
+{
+	char device[sizeof(e->device) * 2], *out = device;
+	size_t i;
+
+	/* Names of devices are nearly free text. */
+	for (i = 0; i < sizeof(e->device) && e->device[i]; i++) {
+		if (e->device[i] == '"' || e->device[i] == '\\')
+			*out++ = '\\';
+		*out++ = e->device[i] < ' ' || e->device[i] > '~' ? '?' :
+			 e->device[i];
+	}
+	*out = 0;
+	fprintf(f, ",\"device\":\"%s\"", device);
+	put_flow(f, e);
+}
+
 /* Flags and facts found before an event, and those it adds. */
 struct step {
 	uint64_t first_ns, last_ns;
@@ -159,6 +177,8 @@ static void put_event(FILE *f, const struct event *e, const struct event *flow,
 		put_words(f, "flags", flags & ~s->flags, flag_name);
 	if (facts & ~s->facts)
 		put_words(f, "facts", facts & ~s->facts, fact_name);
+	if (flow && ((const struct event_flow *)flow)->device[0])
+		put_place(f, (const struct event_flow *)flow);
 	putc('}', f);
 	s->flags |= flags;
 	s->facts |= facts;
@@ -182,9 +202,10 @@ static void put_packet(FILE *f, const struct writer *w, const size_t *order,
 	fprintf(f, "{\"packet\":%u,\"direction\":\"%s\",\"family\":%u,"
 		"\"start_ns\":%lld", e->number, dir_name(e->dir), e->family,
 		(long long)(s.first_ns - w->start_ns));
-	for (i = 0; i < n; i++)
-		if (event_at(w, order[i])->what == EV_FLOW)
-			put_flow(f, (const void *)(w->raw + order[i]));
+	for (i = 0; i < n && event_at(w, order[i])->what != EV_FLOW; i++)
+		;
+	if (i < n)
+		put_flow(f, (const void *)(w->raw + order[i]));
 	for (i = 0; i < n; i++)
 		if (event_at(w, order[i])->what == EV_STATE)
 			break;

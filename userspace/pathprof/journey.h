@@ -12,8 +12,17 @@
 #define EVENTS_FORMAT	"pathprof-events"
 #define EVENTS_VERSION	1
 
+/* A device that a packet comes to, and its addresses there. */
+struct journey_place {
+	char device[16];
+	char source[46], destination[46];
+	uint16_t source_port, destination_port;
+	uint32_t ifindex, netns;
+};
+
 /* One clock of a packet: it enters a stage here. */
 struct journey_event {
+	struct journey_place *place;	/* NULL: where it was before */
 	uint64_t ns;		/* since the packet's first */
 	uint64_t took_ns;	/* the stage before, without what is our own */
 	uint32_t flags, facts;	/* learned since the event before */

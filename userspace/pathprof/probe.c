@@ -60,7 +60,9 @@ static uint64_t after(const struct profile *p, const struct path_key *k,
 		      unsigned int at, bool events)
 {
 	unsigned int id = k->stages[at];
+	bool enters = id == ST_RX_NETIF || id == ST_RX_GRO;
 	bool last = !at || id == ST_RX_EST || id == ST_TX_TRANSMIT ||
+		    (enters && hook_of(p, ST_CROSS)) ||
 		    (events && claims(k, at));
 
 	return way(p, id) + (last ? p->probe.clock / 2 : p->probe.tail);

@@ -229,7 +229,9 @@ static void read_account(struct reader *r, const json_t *root,
 			p->ends[i] = reader__number(r, account, end_word(i),
 						    INT64_MAX);
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
-		if (counter_name(i) && (r->version > 1 || i != CN_BURSTS))
+		if (counter_name(i) && (r->version > 1 || i != CN_BURSTS) &&
+		    (i < CN_SPLIT || json_object_get(counters,
+						     counter_name(i))))
 			p->counters[i] = reader__number(r, counter_is_loss(i) ?
 							account : counters,
 							counter_name(i),

@@ -223,7 +223,8 @@ json_t *profile__to_json(const struct profile *p)
 			json_object_set_new(account, end_word(i),
 					    json_integer(p->ends[i]));
 	for (i = 1; i < PATHPROF_COUNTER_MAX; i++)
-		if (counter_name(i))
+		/* Only where --stages was given: files without are as before. */
+		if (counter_name(i) && (i < CN_SPLIT || p->counters[i]))
 			json_object_set_new(counter_is_loss(i) ? account :
 					    counters, counter_name(i),
 					    json_integer(p->counters[i]));

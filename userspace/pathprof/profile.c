@@ -282,7 +282,7 @@ void profile__categories(const struct profile *p, uint64_t *ns)
 	for (i = 0; i < p->npaths; i++) {
 		path = &p->paths[i];
 		for (at = 0; at < path->key.n && at < PATH_STAGES; at++) {
-			id = path->key.stages[at] & (PATHPROF_STAGE_MAX - 1);
+			id = path->key.stages[at] % PATHPROF_STAGE_MAX;
 			/* Another build's stage is none of ours. */
 			ns[stage_table[id].name ? stage_table[id].category :
 			   CAT_OTHER] += path->sum.stage_ns[at];
@@ -330,8 +330,8 @@ static void subtract_path(const struct profile *p, struct profile_path *path)
 	unsigned int i;
 
 	for (i = 0; i < path->key.n && i < PATH_STAGES; i++) {
-		sum = p->stages[path->key.stages[i] &
-				(PATHPROF_STAGE_MAX - 1)].kind == KIND_WAIT ?
+		sum = p->stages[path->key.stages[i] %
+				PATHPROF_STAGE_MAX].kind == KIND_WAIT ?
 		      (uint64_t *)&v->wait_ns : (uint64_t *)&v->work_ns;
 		own = path->probe_ns[i];
 		if (own > v->stage_ns[i])

@@ -16,7 +16,7 @@
 #define PROFILE_FORMAT	"pathprof-profile"
 #define PROFILE_VERSION	4
 #define PROFILE_PATHS	(PATH_PATHS * 2)	/* merged ones may have more */
-#define PROFILE_HOOKS	80
+#define PROFILE_HOOKS	192
 #define PROFILE_REASONS	256	/* of the kernel's, 130 in 2026, and of modules */
 #define PROFILE_LOCATIONS 256	/* functions that drop packets */
 

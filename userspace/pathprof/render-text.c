@@ -234,7 +234,7 @@ static void print_stages(FILE *f, const struct profile *p,
 	fprintf(f, "       ");
 	for (i = 0; i < path->key.n; i++)
 		put_word(f, &column, printable(
-			 p->stages[path->key.stages[i] & 63].name, clean,
+			 p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX].name, clean,
 			 sizeof(clean)), !i);
 	print_wrapped(f, column, more);
 }
@@ -256,7 +256,7 @@ static void print_detail(FILE *f, const struct profile *p,
 		fprintf(f, "       dropped in %s()\n",
 			printable(where, clean, sizeof(clean)));
 	for (i = 0; i < path->key.n; i++) {
-		s = &p->stages[path->key.stages[i] & 63];
+		s = &p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX];
 		fprintf(f, "       %-9s", printable(s->name, clean,
 						    sizeof(clean)));
 		fprintf(f, " %7s ns %-4s", human(v->stage_ns[i] / n, a),
@@ -299,6 +299,9 @@ static void print_hooks(FILE *f, const struct profile *p,
 			(unsigned long long)t->missed);
 	for (i = 0; i < PATHPROF_STAGE_MAX; i++) {
 		if (!p->stages[i].known || p->stages[i].available)
+			continue;
+		/* Those of --stages, where it was not given. */
+		if (i >= ST_CROSS && !strstr(p->filter, "stages "))
 			continue;
 		if (!missing++)
 			fprintf(f, "Not seen here:");
@@ -347,7 +350,7 @@ static void print_probe(FILE *f, const struct profile *p)
 	profile__totals(p, &t);
 	for (i = 0; i < p->npaths; i++)
 		for (at = 0; at < p->paths[i].key.n; at++)
-			if (p->stages[p->paths[i].key.stages[at] & 63].kind !=
+			if (p->stages[p->paths[i].key.stages[at] % PATHPROF_STAGE_MAX].kind !=
 			    KIND_WAIT)
 				own += p->paths[i].probe_ns[at];
 	fprintf(f, "Probe: of %s ns work as measured %s are pathprof's own: %s\n",

@@ -16,6 +16,7 @@ struct session_config {
 	unsigned int sample;	/* follow 1 in N all the time; 0: bursts */
 	double budget;		/* percent of CPU time for bursts */
 	bool fine;		/* attach the finer stages, too */
+	unsigned int stage_groups; /* of --stages; 0: not asked for */
 	bool groups;		/* keep where packets belong */
 	bool state;		/* and the state of their connections */
 	bool stage_times;	/* keep how often a stage took how long */

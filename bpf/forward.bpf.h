@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stages between two devices: those that have an end of their own, after which
+ * the packet is back in the stage before; netfilter's hooks by their number;
+ * tunnels with workers; and what software splits, which keeps its identity.
+ */
+#ifndef PATHPROF_FORWARD_BPF_H
+#define PATHPROF_FORWARD_BPF_H
+
+#include "compat.bpf.h"
+#include "event.bpf.h"
+#include "path.bpf.h"
+#include "stack.bpf.h"
+#include "tracked.bpf.h"
+
+/* include/uapi/linux/netfilter.h */
+#define NFPROTO_IPV4	2
+#define NFPROTO_NETDEV	5
+#define NFPROTO_BRIDGE	7
+#define NFPROTO_IPV6	10
+
+static __always_inline __u32 nf_stage(const struct nf_hook_state *state)
+{
+	switch (state->pf) {
+	case NFPROTO_NETDEV:
+		return ST_NF_DEVICE;
+	case NFPROTO_BRIDGE:
+		return ST_NF_BRIDGE;
+	case NFPROTO_IPV4:
+	case NFPROTO_IPV6:
+		/* PREROUTING is 0, and stages have the order of hooks. */
+		return ST_NF_PRE + (state->hook < 5 ? state->hook : 0);
+	}
+	return 0;
+}
+
+static __always_inline int nf_hook(struct sk_buff *skb,
+				   const struct nf_hook_state *state)
+{
+	__u32 stage = nf_stage(state);
+
+	return stage ? follow(address(skb), stage, 0, 0) : 0;
+}
+
+/* A function has returned: the packet is in the stage that called it. */
+__noinline int stage_return(__u64 key, __u32 stage)
+{
+	struct tracked_pkt *t;
+	__u32 at, n;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	n = t->path.n;
+	/* Something within may have ended it, or handed it on. */
+	if (t->last == stage && n > 1)
+		tracked_mark(t, t->path.stages[(n - 2) & (PATH_STAGES - 1)],
+			     bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+	return 0;
+}
+
+/*
+ * From one stage, which came after `after` if that is not 0, to another, unless
+ * a faster CPU has moved the packet on already.
+ */
+__noinline int stage_from(__u64 key, __u32 after, __u32 from, __u32 to)
+{
+	struct tracked_pkt *t;
+	__u32 at, n;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	n = t->path.n;
+	if (t->last == from &&
+	    (!after || t->path.stages[(n - 2) & (PATH_STAGES - 1)] == after))
+		tracked_mark(t, to, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+	return 0;
+}
+
+/* A hook with a pointer to the pointer of a packet: the packet's key. */
+static __always_inline __u64 key_at(void *ctx)
+{
+	__u64 at = 0, key = 0;
+
+	bpf_get_func_arg(ctx, 0, &at);
+	bpf_probe_read_kernel(&key, sizeof(key), (void *)at);
+	return key;
+}
+
+/* The second argument of do_xdp_generic(). */
+static __always_inline __u64 key_xdp(void *ctx)
+{
+	__u64 at = 0, key = 0;
+
+	bpf_get_func_arg(ctx, 1, &at);
+	if (!xdp_has_pointer())
+		return at;
+	bpf_probe_read_kernel(&key, sizeof(key), (void *)at);
+	return key;
+}
+
+#define SEGMENTS_MAX	256
+
+struct split {
+	__u64 parent;		/* its place in the table */
+	__u64 segment;
+	__u32 left;		/* bytes of payload */
+	__u32 size;		/* of one segment */
+	__u32 n;
+};
+
+/* One segment inherits the path so far; the first one the number, too. */
+static int split_one(__u32 i, void *arg)
+{
+	struct split *s = arg;
+	struct tracked_pkt *from, *to;
+	struct sk_buff *segment = (void *)s->segment;
+	__u64 key = s->segment;
+	__u32 at;
+
+	if (!key)
+		return 1;
+	s->segment = address(BPF_CORE_READ(segment, next));
+	stack_leftover(key);
+	at = tracked_new(key);
+	if (i) {
+		count(CN_SAMPLED);
+		count(CN_SPLIT);
+	}
+	if (at == NOT_TRACKED)
+		return 0;
+	from = tracked_at(s->parent);
+	to = tracked_at(at);
+	__builtin_memcpy(to, from, sizeof(*to));
+	if (groups_on || state_on)
+		__builtin_memcpy(detail_of(to), detail_of(from),
+				 sizeof(struct packet_detail));
+	to->segments = 1;
+	to->bytes = s->left < s->size ? s->left : s->size;
+	s->left -= to->bytes;
+	if (i && events_on) {
+		to->events = 0;
+		event_first(to);
+	}
+	tracked_mark(to, ST_TX_SPLIT, bpf_ktime_get_ns());
+	/* It is WireGuard that splits there, and queues them. */
+	if (from->last == ST_ENCAP)
+		tracked_mark(to, ST_CRYPT_WAIT, to->last_ns);
+	tracked_unlock(at, key);
+	s->n++;
+	return 0;
+}
+
+/* __skb_gso_segment() has returned a list of packets, which replace one. */
+static __always_inline void stack_split(struct sk_buff *skb,
+					struct sk_buff *list)
+{
+	__u64 key = address(skb), first = address(list);
+	struct split s = {};
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (!first || first >= (__u64)-4095)
+		return;
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	t->path.facts |= FACT_SPLIT;
+	s.parent = at;
+	s.segment = first;
+	s.left = t->bytes;
+	s.size = BPF_CORE_READ(shared_info(skb), gso_size);
+	bpf_loop(SEGMENTS_MAX, split_one, &s, 0);
+	if (!s.n) {
+		tracked_mark(t, ST_TX_SPLIT, bpf_ktime_get_ns());
+		path_sum(t, END_FREED);
+	}
+	/* Its path goes on in those of its segments. */
+	tracked_release(at);
+}
+
+#endif

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One path through the whole host, with --stages: a packet keeps its entry from
+ * the write or the first device to its reader or the last device.  Crossing to
+ * another device, entering the stack again and tunnels extend the path.  There
+ * is one key per packet, without KEY_TX: where a packet is follows from its last
+ * stage.  The hooks that need it are in stack-hooks.bpf.h, and replace those of
+ * pathprof.bpf.c.
+ */
+#ifndef PATHPROF_STACK_BPF_H
+#define PATHPROF_STACK_BPF_H
+
+#include "compat.bpf.h"
+#include "config.bpf.h"
+#include "end.bpf.h"
+#include "event.bpf.h"
+#include "owner.bpf.h"
+#include "parse.bpf.h"
+#include "path.bpf.h"
+#include "rx.bpf.h"
+#include "sample.bpf.h"
+#include "sock.bpf.h"
+#include "tracked.bpf.h"
+#include "tx.bpf.h"
+
+#define BIT(stage) (1ULL << (stage))
+/* A socket has it.  Nothing sends it on: another packet has its address. */
+#define SOCKET_STAGES (BIT(ST_RX_BACKLOG) | BIT(ST_RX_DO_RCV) | \
+	BIT(ST_RX_EST) | BIT(ST_RX_STATE) | BIT(ST_RX_VALIDATE) | \
+	BIT(ST_RX_ACK_FAST) | BIT(ST_RX_ACK_SLOW) | BIT(ST_RX_DATA_QUEUE) | \
+	BIT(ST_RX_QUEUE_RCV) | BIT(ST_RX_SEND_ACK) | BIT(ST_RX_DELAY_ACK) | \
+	BIT(ST_RX_READY) | BIT(ST_RX_DONE) | BIT(ST_RX_COPY) | \
+	BIT(ST_RX_SOCK) | BIT(ST_RX_TIMEWAIT) | BIT(ST_RX_LISTEN) | \
+	BIT(ST_RX_SYNACK) | BIT(ST_RX_REQUEST))
+/* On the way to a socket: who frees it here has used it up. */
+#define LOCAL_STAGES (SOCKET_STAGES | BIT(ST_RX_DELIVER) | BIT(ST_RX_TCP) | \
+	BIT(ST_NF_IN))
+
+static __always_inline bool stage_in(__u8 stage, __u64 set)
+{
+	return stage < 64 && set >> (stage & 63) & 1;
+}
+
+/* How a packet ended whose address another one has now. */
+static __always_inline __u32 stack_left(const struct tracked_pkt *t)
+{
+	return stage_in(t->last, LOCAL_STAGES) ? rx_left(t, false) : END_STALE;
+}
+
+/* The journey names the device, and the addresses as they are there. */
+static __always_inline void stack_where(struct tracked_pkt *t,
+					struct sk_buff *skb, __u64 ip)
+{
+	if (!events_on || t->dev == address(skb->dev))
+		return;
+	event_headers(t, ip, address(skb->dev));
+}
+
+/*
+ * What TCP will test is read where a packet enters the stack: one that was sent
+ * by this host has not been looked at yet, and one from GRO has grown.
+ */
+static __always_inline void stack_headers(struct tracked_pkt *t,
+					  struct sk_buff *skb)
+{
+	__u32 linear = skb->len - skb->data_len, total, off, ahead[7] = {};
+	struct headers h = {};
+	__u8 ip[40];
+
+	if (linear < 40 || bpf_probe_read_kernel(ip, 40, skb->data))
+		return;
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		if (ip[9] != IPPROTO_TCP || (ip[6] & 0x1f) || ip[7])
+			return;
+		total = ip[2] << 8 | ip[3];
+		off = (ip[0] & 0x0f) * 4;
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if (ip[6] != IPPROTO_TCP)
+			return;
+		total = ip[4] << 8 | ip[5];
+		total += total ? 40 : 0;
+		off = 40;
+	} else {
+		return;
+	}
+	if (!total || total > skb->len)
+		total = skb->len;
+	if (linear < off + 20 ||
+	    bpf_probe_read_kernel(ahead, linear < off + 28 ? 20 : 28,
+				  skb->data + off))
+		return;
+	parse_tcp(ahead, total, off, &h);
+	t->tcp_word = h.word;
+	t->tsval = h.tsval;
+	t->has_ts = h.has_ts;
+	t->end_seq = h.seq + h.payload;
+	t->bytes = h.payload;
+}
+
+/* The entry of another packet, which had this address before. */
+static __always_inline void stack_leftover(__u64 key)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	path_sum(t, stack_left(t));
+	tracked_release(at);
+}
+
+/*
+ * A packet enters the stack, or GRO.  True if it is followed already: it came
+ * from another device of this host, or out of a tunnel or a bridge.
+ */
+static __always_inline bool stack_enters(struct sk_buff *skb, __u32 stage)
+{
+	__u64 key = address(skb);
+	struct tracked_pkt *t;
+	__u32 at, segments;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return false;
+	if (stage_in(t->last, SOCKET_STAGES)) {
+		path_sum(t, stack_left(t));
+		tracked_release(at);
+		return false;
+	}
+	if (stage == ST_RX_NETIF) {
+		segments = skb->data_len ? gso_segments(skb) : t->segments;
+		if (t->last == ST_RX_GRO && segments > t->segments)
+			t->path.flags |= PF_GRO_MERGED | PF_SUPER;
+		t->segments = segments;
+		stack_headers(t, skb);
+	}
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	stack_where(t, skb, address(skb->data));
+	tracked_leave(t);
+	tracked_unlock(at, key);
+	return true;
+}
+
+/*
+ * A packet is drawn once, where it is seen first.  Devices whose packets were
+ * drawn before remember it: with CROSSED those of another device of this host,
+ * without it those that GRO had.
+ */
+#define CROSSED 1ULL
+
+static __always_inline void stack_drew(struct net_device *dev, __u64 crossed)
+{
+	struct gro_dev *d;
+
+	if (config.sample == 1)
+		return;
+	d = &gro_devs[(address(dev) * 0x9e3779b97f4a7c15ULL) >> 56 & 255];
+	WRITE_ONCE(d->dev, address(dev) | crossed);
+	WRITE_ONCE(d->jiffies, bpf_jiffies64());
+}
+
+static __always_inline bool stack_drawn(struct sk_buff *skb, __u64 crossed)
+{
+	struct gro_dev *d;
+
+	if (config.sample == 1)
+		return false;
+	d = gro_dev_of(skb);
+	return skb->skb_iif ||
+	       (READ_ONCE(d->dev) == (address(skb->dev) | crossed) &&
+		bpf_jiffies64() - READ_ONCE(d->jiffies) < 25);
+}
+
+static __always_inline void stack_gro(struct sk_buff *skb)
+{
+	struct cpu_work *c = cpu_work();
+
+	if (c)
+		c->gro_key = address(skb);
+	if (stack_enters(skb, ST_RX_GRO))
+		return;
+	if (skb->len - skb->data_len < 40)
+		return;
+	if (stack_drawn(skb, CROSSED))
+		return;
+	stack_drew(skb->dev, 0);
+	if (sample_due(DIR_RX))
+		rx_begin(skb, ST_RX_GRO,
+			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
+}
+
+static __always_inline void stack_netif(struct sk_buff *skb)
+{
+	rx_close();
+	if (stack_enters(skb, ST_RX_NETIF) || stack_drawn(skb, CROSSED) ||
+	    stack_drawn(skb, 0))
+		return;
+	if (!sample_due(DIR_RX))
+		return;
+	/* It was in the stack before: a copy, or its entry was lost. */
+	if (skb->skb_iif)
+		count(CN_COPIES);
+	rx_begin(skb, ST_RX_NETIF, FACT_GRO_NONE);
+}
+
+/* Handed to another device of this host, as over veth and loopback. */
+static __always_inline void stack_cross(struct sk_buff *skb,
+					struct net_device *dev)
+{
+	__u64 key = address(skb);
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t) {
+		stack_drew(dev, CROSSED);
+		return;
+	}
+	if (!stage_in(t->last, SOCKET_STAGES))
+		tracked_mark(t, ST_CROSS, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+}
+
+/* Followed already: forwarded, or a device above this one had it before. */
+static __always_inline bool stack_again(struct sk_buff *skb)
+{
+	__u64 key = address(skb);
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return false;
+	if (stage_in(t->last, SOCKET_STAGES)) {
+		path_sum(t, stack_left(t));
+		tracked_release(at);
+		return false;
+	}
+	if ((config.ifindex || pcap_length) && t->undecided) {
+		if (!filter_dev(skb->dev) || !pcap_match_tx(skb)) {
+			disown(t);
+			tracked_release(at);
+			return true;
+		}
+		t->undecided = 0;
+	}
+	if (t->segments > 1 &&
+	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
+		t->path.facts |= FACT_TSO_OFF;
+	tracked_mark(t, ST_TX_DEV, bpf_ktime_get_ns());
+	if (events_on) {
+		stack_where(t, skb, address(skb->head) + skb->network_header);
+		tracked_leave(t);
+	}
+	tracked_unlock(at, key);
+	return true;
+}
+
+/* IP gets a packet from TCP: its path begins before the hooks of netfilter. */
+static __always_inline void stack_ip(struct sock *sk, struct sk_buff *skb)
+{
+	__u64 key = address(skb);
+	struct sock_work *w;
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (tracked_frozen())
+		return;
+	stack_leftover(key);
+	w = tx_announced(address(sk));
+	if (!w)
+		return;
+	t = tx_take(key, w, ST_TX_IP, &at);
+	if (!t)
+		return;
+	if (groups_on || state_on) {
+		detail_begin(t, NULL, port_of(sk));
+		if (is_connection(sk))
+			detail_sock(t, address(sk));
+		tracked_leave(t);
+	}
+	if (events_on) {
+		event_socket(t, address(sk), address(skb->data));
+		tracked_leave(t);
+	}
+	tracked_unlock(at, key);
+}
+
+/* A path begins at the device: no announcement of TCP's led to it. */
+static __always_inline void stack_begin_tx(struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	__u64 key = address(skb);
+	struct headers h = {};
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (!filter_dev(skb->dev) ||
+	    (config.by_owner && (!sk || !owner_matches(sk)))) {
+		count(CN_FILTERED);
+		return;
+	}
+	if (!parse_tx(skb, &h))
+		return;
+	if (!pcap_match_tx(skb)) {
+		count(CN_FILTERED);
+		return;
+	}
+	count(CN_SAMPLED);
+	if (skb->skb_iif)
+		count(CN_COPIES);
+	at = tracked_new(key);
+	if (at == NOT_TRACKED)
+		return;
+	t = tracked_at(at);
+	tx_begin(t, skb, &h);
+	t->sk = address(sk);
+	detail_begin(t, skb->dev, h.port);
+	if (sk && sk->__sk_common.skc_state == TCP_NEW_SYN_RECV &&
+	    synack_again(sk, skb))
+		t->path.flags |= PF_RETRANS;
+	if (events_on)
+		stack_where(t, skb, address(skb->head) + skb->network_header);
+	tracked_leave(t);
+	tracked_unlock(at, key);
+}
+
+static __always_inline void stack_dev(struct sk_buff *skb)
+{
+	__u64 key = address(skb);
+	struct sock *sk = skb->sk;
+	struct sock_work *w;
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (tracked_frozen() || stack_again(skb))
+		return;
+	/* What came in is not what TCP announced, whosever socket it has. */
+	w = sk && !skb->skb_iif ? tx_announced(address(sk)) : NULL;
+	if (!w) {
+		if ((skb->skb_iif ? config.sample == 1 :
+		     tx_unannounced(skb)) && sample_due(DIR_TX))
+			stack_begin_tx(skb);
+		return;
+	}
+	if ((config.ifindex && !filter_dev(skb->dev)) || !pcap_match_tx(skb)) {
+		disown(NULL);
+		return;
+	}
+	t = tx_take(key, w, ST_TX_DEV, &at);
+	if (!t)
+		return;
+	if (groups_on || state_on) {
+		detail_begin(t, skb->dev, port_of(sk));
+		tracked_leave(t);
+	}
+	if (t->segments > 1 &&
+	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
+		t->path.facts |= FACT_TSO_OFF;
+	if (events_on) {
+		stack_where(t, skb, address(skb->head) + skb->network_header);
+		tracked_leave(t);
+	}
+	tracked_unlock(at, key);
+}
+
+/*
+ * The driver's call has returned.  If the packet is not at the driver any more,
+ * it is on another device of this host, or in a queue of a lower one.
+ */
+static __always_inline void stack_sent(struct sk_buff *skb, int rc)
+{
+	__u64 key = address(skb);
+	struct tracked_pkt *t;
+	__u32 at, end;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	if (t->last != ST_TX_START) {
+		tracked_unlock(at, key);
+		return;
+	}
+	if (rc == NETDEV_TX_BUSY) {
+		tracked_mark(t, ST_TX_BUSY, bpf_ktime_get_ns());
+		tracked_unlock(at, key);
+		return;
+	}
+	if (!rc || rc == NET_XMIT_CN) {
+		end = t->path.dir == DIR_RX ? END_FORWARDED : END_SENT;
+		tracked_mark(t, ST_TX_SENT, bpf_ktime_get_ns());
+	} else {
+		end = END_DROPPED;
+		t->path.reason = bpf_core_enum_value(enum skb_drop_reason,
+					SKB_DROP_REASON_NOT_SPECIFIED);
+		tracked_mark(t, ST_DROP, bpf_ktime_get_ns());
+	}
+	path_sum(t, end);
+	tracked_release(at);
+}
+
+/* As packet_end(), where a packet has one entry for both directions. */
+__noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
+{
+	struct tracked_pkt *t;
+	__u32 at, stage;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	/* The driver was quick; the return of its call ends the path. */
+	if (t->last == ST_TX_START && end != END_DROPPED) {
+		tracked_unlock(at, key);
+		return 1;
+	}
+	if (end == END_DROPPED && !reason_is_general(reason))
+		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+	stage = rx_end_stage(end);
+	if (stage_in(t->last, LOCAL_STAGES)) {
+		end = rx_ended(t, end, reason);
+		stage = rx_end_stage(end);
+	} else if (end == END_CONSUMED) {
+		end = END_FREED;
+		stage = ST_TX_FREE;
+	}
+	if (end == END_DROPPED) {
+		t->path.reason = reason;
+		t->path.location = location;
+	}
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	path_sum(t, end);
+	tracked_release(at);
+	return 1;
+}
+
+#endif

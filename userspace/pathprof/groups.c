@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The groups of hooks that --stages names.  A hook of --stages that no group
+ * lists is attached with any of them: it keeps the packet's identity.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "groups.h"
+#include "pathprof-tool.h"
+
+#define FORWARD		1
+#define NETFILTER	2
+#define BRIDGE		4
+#define VLAN		8
+#define TUNNEL		16
+#define TC		32
+#define TAP		64
+#define XDP		128
+
+/* netfilter has those of forward: they end the stages of its hooks. */
+static const struct {
+	const char *name;
+	unsigned int set;
+} groups[] = {
+	{ "forward", FORWARD }, { "netfilter", NETFILTER | FORWARD },
+	{ "bridge", BRIDGE }, { "vlan", VLAN }, { "tunnel", TUNNEL },
+	{ "tc", TC }, { "tap", TAP }, { "xdp", XDP }, { "all", ~0U },
+};
+
+static const struct {
+	unsigned int group;
+	const char *hook;
+} members[] = {
+	{ FORWARD, "ip_rcv_core" }, { FORWARD, "ip6_rcv_core" },
+	{ FORWARD, "ip_route_input_noref" }, { FORWARD, "ip6_route_input" },
+	{ FORWARD, "ip_forward" }, { FORWARD, "ip6_forward" },
+	{ FORWARD, "ip_local_deliver" }, { FORWARD, "ip6_input" },
+	{ FORWARD, "ip_output" }, { FORWARD, "ip6_output" },
+	{ FORWARD, "ip_finish_output2" }, { FORWARD, "ip6_finish_output2" },
+	{ NETFILTER, "nf_hook_slow" }, { NETFILTER, "nf_conntrack_in" },
+	{ BRIDGE, "br_handle_frame" }, { BRIDGE, "br_dev_xmit" },
+	{ BRIDGE, "br_forward" }, { BRIDGE, "br_flood" },
+	{ VLAN, "vlan_do_receive" }, { VLAN, "vlan_dev_hard_start_xmit" },
+	{ VLAN, "macvlan_handle_frame" }, { VLAN, "macvlan_start_xmit" },
+	{ VLAN, "ipvlan_handle_frame" }, { VLAN, "ipvlan_start_xmit" },
+	{ TUNNEL, "vxlan_xmit" }, { TUNNEL, "vxlan_rcv" },
+	{ TUNNEL, "ip_tunnel_xmit" }, { TUNNEL, "ip_tunnel_rcv" },
+	{ TUNNEL, "wg_xmit" }, { TUNNEL, "wg_receive" },
+	{ TUNNEL, "encrypt_packet" }, { TUNNEL, "decrypt_packet" },
+	{ TUNNEL, "wg_socket_send_skb_to_peer" },
+	{ TC, "tcf_classify" },
+	{ TAP, "packet_rcv" }, { TAP, "tpacket_rcv" },
+	{ TAP, "dev_queue_xmit_nit" },
+	{ XDP, "do_xdp_generic" },
+};
+
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
+
+static unsigned int group_of(const char *word, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(groups); i++)
+		if (strlen(groups[i].name) == len &&
+		    !strncmp(groups[i].name, word, len))
+			return groups[i].set;
+	return 0;
+}
+
+unsigned int groups__read(const char *text, char *err, size_t len)
+{
+	const char *names[COUNT(groups)], *s;
+	unsigned int set = 0, one;
+	char word[32];
+	size_t n, i;
+
+	for (s = text;; s += n + 1) {
+		n = strcspn(s, ",");
+		one = group_of(s, n);
+		if (!one)
+			break;
+		set |= one;
+		if (!s[n])
+			return set;
+	}
+	for (i = 0; i < COUNT(groups); i++)
+		names[i] = groups[i].name;
+	snprintf(word, sizeof(word), "%.*s", (int)(n < 31 ? n : 31), s);
+	snprintf(err, len, "no group of stages \"%s\"%s", word,
+		 nearest(word, names, COUNT(groups)));
+	return 0;
+}
+
+bool groups__want(unsigned int set, const char *hook)
+{
+	size_t i;
+
+	if (!set)
+		return false;
+	for (i = 0; i < COUNT(members); i++)
+		if (!strcmp(members[i].hook, hook))
+			return set & members[i].group;
+	return true;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The type information of the kernel modules that have hooks.  A module that
+ * is loaded later is not seen; one that has hooks cannot be unloaded.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include "modules.h"
+
+static const struct {
+	const char *function, *module;
+} homes[] = {
+	{ "br_handle_frame", "bridge" }, { "br_dev_xmit", "bridge" },
+	{ "br_forward", "bridge" }, { "br_flood", "bridge" },
+	{ "nf_conntrack_in", "nf_conntrack" },
+	{ "vlan_dev_hard_start_xmit", "8021q" },
+	{ "macvlan_handle_frame", "macvlan" },
+	{ "macvlan_start_xmit", "macvlan" },
+	{ "ipvlan_handle_frame", "ipvlan" },
+	{ "ipvlan_start_xmit", "ipvlan" },
+	{ "vxlan_xmit", "vxlan" }, { "vxlan_rcv", "vxlan" },
+	{ "ip_tunnel_xmit", "ip_tunnel" }, { "ip_tunnel_rcv", "ip_tunnel" },
+	{ "wg_xmit", "wireguard" }, { "wg_receive", "wireguard" },
+	{ "encrypt_packet", "wireguard" }, { "decrypt_packet", "wireguard" },
+	{ "wg_socket_send_skb_to_peer", "wireguard" },
+};
+
+#define HOMES (sizeof(homes) / sizeof(*homes))
+
+const char *modules__of(const char *function)
+{
+	size_t i;
+
+	for (i = 0; i < HOMES; i++)
+		if (!strcmp(homes[i].function, function))
+			return homes[i].module;
+	return NULL;
+}
+
+static void walk(struct btf *vmlinux, const char *module,
+		 void (*found)(void *arg, const char *function, int id,
+			       const char *module), void *arg)
+{
+	int id = btf__type_cnt(vmlinux), n;
+	const struct btf_type *type;
+	struct btf *btf;
+	char path[80];
+
+	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", module);
+	if (access(path, R_OK))
+		return;
+	btf = btf__parse_split(path, vmlinux);
+	if (!btf)
+		return;
+	for (n = btf__type_cnt(btf); id < n; id++) {
+		type = btf__type_by_id(btf, id);
+		if (btf_is_func(type))
+			found(arg, btf__name_by_offset(btf, type->name_off),
+			      id, module);
+	}
+	btf__free(btf);
+}
+
+void modules__functions(struct btf *vmlinux,
+			void (*found)(void *arg, const char *function, int id,
+				      const char *module), void *arg)
+{
+	size_t i;
+
+	/* Those of one module stand together. */
+	for (i = 0; i < HOMES; i++)
+		if (!i || strcmp(homes[i].module, homes[i - 1].module))
+			walk(vmlinux, homes[i].module, found, arg);
+}
+
+int modules__btf(const char *module)
+{
+	struct bpf_btf_info info;
+	uint32_t id = 0, len;
+	char name[64];
+	int fd;
+
+	while (!bpf_btf_get_next_id(id, &id)) {
+		fd = bpf_btf_get_fd_by_id(id);
+		if (fd < 0)
+			continue;
+		memset(&info, 0, sizeof(info));
+		memset(name, 0, sizeof(name));
+		info.name = (uintptr_t)name;
+		info.name_len = sizeof(name);
+		len = sizeof(info);
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		    info.kernel_btf && !strcmp(name, module))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}

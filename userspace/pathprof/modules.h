@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Functions of kernel modules as places for hooks.
+ */
+#ifndef PATHPROF_MODULES_H
+#define PATHPROF_MODULES_H
+
+struct btf;
+
+/* Call found() for each function of the loaded modules that have hooks. */
+void modules__functions(struct btf *vmlinux,
+			void (*found)(void *arg, const char *function, int id,
+				      const char *module), void *arg);
+/* The module of a hook's function; NULL: none of those that have hooks. */
+const char *modules__of(const char *function);
+/* A file descriptor of a module's type information, to be closed; or < 0. */
+int modules__btf(const char *module);
+
+#endif
