@@ -150,8 +150,8 @@ bench-%: BUILD = kmod mssab
 bench-%: ARGS = $(KERNEL)
 bench-window: NEEDS = plot
 bench-payload: NEEDS = plot
-bench-overhead: NEEDS = check
-bench-overhead: BUILD = pathprof tcpload
+bench-overhead bench-stack: NEEDS = check
+bench-overhead bench-stack: BUILD = pathprof tcpload
 bench-programs: NEEDS = programs
 bench-programs: BUILD = kmod
 bench-datagrams: NEEDS = ab
@@ -163,6 +163,7 @@ bench-window:			## measure the window grid (resumes)
 bench-window-iperf3:		## measure a few windows with iperf3
 bench-cost:			## count the instructions that the module adds
 bench-overhead:			## count the instructions that tracing adds
+bench-stack:			## the same on a host of containers
 bench-programs:			## run real programs with small buffers
 bench-payload:			## sweep the size of one write, and plot it
 bench-datagrams:		## measure UDP rates and losses of captures

@@ -25,7 +25,7 @@ record() { "$PP" record --addr 127.0.0.1 "$@"; }
 
 nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
 
-plan 30
+plan 33
 
 check "no command" refuses 2 'no command given' "$PP"
 check "unknown command, nearest named" refuses 2 'did you mean record\?' \
@@ -44,6 +44,12 @@ check "--addr with 33 bits" refuses 2 'address or prefix' "$PP" top \
 check "--sample and --budget" refuses 2 'not both' "$PP" top --sample 2 \
 	--budget 3
 check "--fine in sampling bursts" refuses 2 'needs --sample' "$PP" top --fine
+check "--stages in sampling bursts" refuses 2 'needs --sample' "$PP" top \
+	--stages all
+check "an unknown group of stages" refuses 2 'did you mean forward' "$PP" top \
+	--sample 1 --stages bridge,forwards
+check "an empty group of stages" refuses 2 'no group' "$PP" top --sample 1 \
+	--stages bridge,
 check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
 check "--dev with an unknown interface" refuses 1 'no interface' "$PP" top --dev none
 check "--arm both" refuses 2 'stock .* or treated' "$PP" top --arm both

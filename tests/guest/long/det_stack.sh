@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Adds a known cost to one stage of a forwarded packet, and measures it twice:
+# as what the load takes longer without pathprof, in instructions per packet,
+# and as what the stage takes longer in a profile of --stages.  Also measures
+# what --stages itself costs.  Deterministic guest: a nanosecond is an
+# instruction.
+
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/guest/profiles.sh
+. "$(dirname "$0")/../profiles.sh"
+# shellcheck source=tests/guest/topology.sh
+. "$(dirname "$0")/../topology.sh"
+
+LOAD=$TOP/build/bin/tcpload
+cd "$TMP" || exit
+stage_pathprof || exit
+cp "$LOAD" run/tcpload || exit
+exec 3>&1
+ROUNDS=${STACK_ROUNDS:-2000}
+
+container_host || exit
+
+# load: instructions per packet of a ping-pong between the pods.
+load() {
+	ip netns exec p1 "$TMP/run/tcpload" rounds --answers \
+		--count "${1:-$ROUNDS}" --size 1 --to p2 --address 10.3.0.2 \
+		--device eth0
+}
+per_packet() { python3 -IS -c 'import json, sys
+d = json.load(sys.stdin)
+print(round(d["ns"] / d["packets"], 1))'; }
+
+# unprofiled: the median of three runs.
+unprofiled() {
+	for _ in 1 2 3; do
+		load | per_packet
+	done | sort -n | sed -n 2p
+}
+
+# stage FILE NAME: its mean of the packets that pass it, without pathprof's own.
+stage() {
+	fields "$1" "sum(ns - own for x in p['paths'] for i, ns, own in
+		zip(x['stages'], x['stage_ns'], x['stage_probe_ns'])
+		if names[i] == '$2') / max(1, n('@$2'))"
+}
+
+# profiled FILE: instructions per packet meanwhile.
+profiled() {
+	: >ready
+	"$PP" record --sample 1 --stages all -o "$1" --ready-fd 9 9>ready &
+	wait_for 60 test -s ready || return
+	load | per_packet
+	kill -INT $!
+	wait $! || return
+	rm ready
+}
+
+# grown NAME WITHOUT WITH STAGE: the stage's growth is that of the load.
+grown() {
+	local d
+	d=$(python3 -IS -c "print(round($3 - $2, 1))")
+	echo "# $1: $d instructions per packet by the load" >&3
+	python3 -IS -c "
+stage = $(stage with "$4") - $(stage without "$4")
+print('# $1: %.1f by stage $4, %+.2f %%' % (stage, (stage / $d - 1) * 100))
+raise SystemExit(abs(stage / $d - 1) > 0.02 or $d < 500)" >&3
+}
+
+plan 3
+
+load 200 >/dev/null # warm
+base=$(unprofiled)
+case_cost() {
+	local seen
+	seen=$(profiled without) || return
+	echo "# unprofiled $base, --stages all $seen instructions per packet" >&3
+	is "$(fields without 'a["unaccounted"], n("rx"),
+		p["counters"].get("copies", 0)')" "0 0 0" &&
+		more_than "$(fields without 'n("tx", "delivered")')" \
+			$((ROUNDS - 1)) delivered
+}
+check "every packet has one path under load" case_cost
+
+# Steps: 1000 rules that match nothing, in the forward hook.
+# Expected: nf_fwd grows by what the load grows, within 2 %.
+case_rules() {
+	local with i
+	{
+		echo "add table ip busy"
+		echo "add chain ip busy f { type filter hook forward priority 0; }"
+		for ((i = 0; i < 1000; i++)); do
+			echo "add rule ip busy f ip saddr 192.0.2.$((i % 250)) drop"
+		done
+	} | ip netns exec h nft -f - || return
+	with=$(unprofiled)
+	profiled with >/dev/null || return
+	ip netns exec h nft delete table ip busy
+	grown "1000 rules" "$base" "$with" nf_fwd
+}
+check "1000 rules are found in nf_fwd" case_rules
+
+# Steps: a program of 4001 instructions at the ingress of one port.
+# Expected: tc grows by what the load grows, within 2 %.
+case_tc() {
+	local with code="4001" i base2
+	for ((i = 0; i < 4000; i++)); do code+=",0 0 0 7"; done
+	code+=",6 0 0 0"
+	ip netns exec h tc qdisc add dev to-p1 clsact &&
+		ip netns exec h tc filter add dev to-p1 ingress bpf bytecode \
+			"1,6 0 0 0" flowid 1:1 || return
+	base2=$(unprofiled)
+	profiled without >/dev/null || return
+	ip netns exec h tc filter del dev to-p1 ingress &&
+		ip netns exec h tc filter add dev to-p1 ingress bpf bytecode \
+			"$code" flowid 1:1 || return
+	with=$(unprofiled)
+	profiled with >/dev/null || return
+	# Half of the packets pass this port.
+	grown "4000 instructions" "$base2" \
+		"$(python3 -IS -c "print($base2 + 2 * ($with - $base2))")" tc
+}
+check "a program of 4000 instructions is found in tc" case_tc
