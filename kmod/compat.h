@@ -19,6 +19,9 @@
 #if !defined(CONFIG_X86_64) || !defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
 #error "mssfrac needs x86-64 with CONFIG_DYNAMIC_FTRACE_WITH_ARGS"
 #endif
+#ifdef CONFIG_PREEMPT_RT
+#error "mssfrac does not support PREEMPT_RT: its probes take locks that sleep there"
+#endif
 #if !defined(CONFIG_KPROBES)
 #error "mssfrac needs CONFIG_KPROBES to find the functions it diverts"
 #endif
@@ -33,16 +36,6 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)	\
 	register_net_sysctl(net, path, table)
-#endif
-
-/*
- * 6.11, commit 78eb4ea25cd5 ("sysctl: treewide: constify the ctl_table
- * argument of proc_handlers").  Goes when the minimum is 6.11.
- */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-#define MSSFRAC_CTL_TABLE struct ctl_table
-#else
-#define MSSFRAC_CTL_TABLE const struct ctl_table
 #endif
 
 /*

@@ -3,45 +3,43 @@
  * Congestion control "mssfrac": CUBIC (RFC 9438, with its Reno-friendly
  * region) that counts bytes and moves its window in steps of MSS/64.
  *
- * The kernel counts a congestion window in segments.  Here the window is kept
- * in bytes; snd_cwnd is that rounded to segments.  Where the rounding is a
- * large part, in windows of few segments, it goes up and pacing makes up for it
- * (mssfrac_pacing_rate()): TCP Prague carries its fractional window likewise.
- * The pacing is TCP's own and needs no sch_fq.
+ * The kernel counts a congestion window in segments.  This one is kept in
+ * bytes, and snd_cwnd is its value rounded to segments.  In windows of few
+ * segments the rounding is a large part.  There snd_cwnd is rounded up, and
+ * pacing compensates for it (mssfrac_pacing_rate()), as in TCP Prague.  The
+ * pacing is TCP's own and needs no sch_fq.
  *
- * Because bytes are counted, neither the segment size in force (path MTU, or
- * tx.c's smaller segments) nor how the receiver divides its acknowledgements
- * changes the growth; after a change of size the window is as many bytes as
- * before.
+ * Counting bytes makes the growth independent of the segment size in force
+ * (path MTU, or the smaller segments of tx.c) and of ACK division.  A change of
+ * the segment size leaves the window at the same number of bytes.
  *
- * Why cong_avoid and not cong_control: with cong_control the kernel leaves
- * proportional rate reduction, the restart after idle and the validation of
- * an unused window to us; with cong_avoid they stay the kernel's own.  The
- * price: the kernel sets its own pacing rate after cong_avoid, and the one
- * callback between that and sending is min_tso_segs, so a rate of ours
- * is set there.
+ * Why cong_avoid and not cong_control: with cong_control the module would have
+ * to implement proportional rate reduction, the restart after idle and the
+ * validation of an unused window.  With cong_avoid the kernel does.  The
+ * drawback is that the kernel sets its own pacing rate after cong_avoid.  The
+ * only callback between that and sending is min_tso_segs, so this module sets
+ * its rate there.
  *
- * The kernel, too, writes snd_cwnd (recovery, timeouts, idle).  sync() notices
- * and takes its value over.
+ * The kernel also writes snd_cwnd (recovery, timeouts, idle).  sync() detects
+ * that and adopts the value.
  *
- * Below two segments the window only goes as the kernel's does (after a
- * timeout).  Every callback runs under the socket lock.
+ * The window falls below two segments only where the kernel's does, after a
+ * timeout.  Every callback runs under the socket lock.
  */
 #include <linux/module.h>
 #include <net/tcp.h>
 
 #include "cong.h"
 #include "cwnd.h"
-#include "tx.h"
 #include "window.h"
 
-/* Segments one ACK may count for, RFC 3465 section 2; in Loss: section 2.3. */
+/* Segments that one ACK may count for: RFC 3465 section 2; in Loss section 2.3. */
 #define LIMIT		2
 #define LIMIT_LOSS	1
 /*
- * Leave slow start when a round trip's shortest of 8 samples exceeds the
- * shortest ever by 1/8, between 4 and 16 ms: RFC 9406 section 4.2, and what
- * tcp_cubic.c does (HYSTART_DELAY).
+ * Leave slow start when the minimum of 8 samples of a round trip exceeds the
+ * minimum of all by 1/8, clamped to 4..16 ms (RFC 9406 section 4.2, and
+ * HYSTART_DELAY of tcp_cubic.c).
  */
 #define HYSTART_SAMPLES	8
 #define HYSTART_SHIFT	3
@@ -88,30 +86,30 @@ static u32 bytes_of(u32 segs, u32 seg)
 	return min_t(u64, (u64)segs * seg, MSSFRAC_CWND_MAX);
 }
 
-/* Take over what changed since the last call: segment size, snd_cwnd, ... */
+/* Adopt changes since the last call: segment size, snd_cwnd, snd_ssthresh. */
 static void sync(struct sock *sk, struct cong *ca)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 seg = max(mssfrac_tx_segment(sk, tp->mss_cache), 1U);
+	u32 seg = mssfrac_cong_segment(sk);
 
 	if (tp->snd_ssthresh != ca->ssthresh_segs) {
 		ca->ssthresh_segs = tp->snd_ssthresh;
 		ca->ssthresh = tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH ?
 			       U32_MAX : bytes_of(tp->snd_ssthresh, seg);
 	} else if (seg != ca->seg && ca->ssthresh != U32_MAX) {
-		/* As many bytes as before, in other segments. */
+		/* The same number of bytes in segments of another size. */
 		ca->ssthresh_segs = mssfrac_cwnd_segments(ca->ssthresh, seg);
 		tp->snd_ssthresh = ca->ssthresh_segs;
 	}
 
 	if (tcp_snd_cwnd(tp) != ca->cwnd) {
-		/* The end of a recovery: the kernel has only the rounded one. */
+		/* End of a recovery: the kernel knows only the rounded value. */
 		if (tcp_snd_cwnd(tp) == tp->snd_ssthresh)
 			ca->win = ca->ssthresh;
 		else
 			ca->win = bytes_of(tcp_snd_cwnd(tp), seg);
 		ca->cwnd = tcp_snd_cwnd(tp);
-		/* Reno's estimate is of a window that was in use. */
+		/* Reno's estimate cannot exceed a window that was in use. */
 		if (ca->curve.w_est > ca->win)
 			ca->curve.w_est = ca->win;
 	}
@@ -153,7 +151,7 @@ static void hystart(struct sock *sk, struct cong *ca, u32 rtt_us)
 	}
 }
 
-/* Every ACK that advances comes here, before cong_avoid, in any state. */
+/* Called for every ACK that advances, before cong_avoid, in any state. */
 static void cong_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -173,9 +171,9 @@ static void cong_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * Does the window hold the sender back?  The kernel asks whether snd_cwnd is
- * full; where pacing keeps the rounded-up segment out, the window is full
- * when no whole segment more fits.
+ * Does the window limit the sender?  The kernel tests whether snd_cwnd is full.
+ * If pacing withholds the rounded-up segment, the window is full when no other
+ * full-sized segment fits.
  */
 static bool limited(const struct sock *sk, const struct cong *ca)
 {
@@ -213,9 +211,9 @@ static void cong_avoid(struct sock *sk, u32 ack, u32 delivered)
 	}
 
 	/*
-	 * The curve's time stands still while something else is the limit, or
-	 * the sender idle (RFC 9438 section 5.8): between two ACKs of a busy
-	 * sender there is no more than a round trip.
+	 * The time of the curve stops while something else is the limit or the
+	 * sender is idle (RFC 9438 section 5.8).  Two ACKs of a busy sender are
+	 * at most a round trip apart.
 	 */
 	if (!curve->w_est)
 		mssfrac_curve_begin(curve, ca->win, mss);
@@ -235,7 +233,7 @@ static void cong_avoid(struct sock *sk, u32 ack, u32 delivered)
 	set_window(sk, ca);
 }
 
-/* Loss or ECN: called once per event, before the kernel reduces snd_cwnd. */
+/* Loss or ECN.  Called once per event, before the kernel reduces snd_cwnd. */
 static u32 cong_ssthresh(struct sock *sk)
 {
 	struct cong *ca = inet_csk_ca(sk);
@@ -271,7 +269,7 @@ static void cong_set_state(struct sock *sk, u8 state)
 
 	if (state != TCP_CA_Loss)
 		return;
-	/* After a timeout nothing is known of the path (section 4.8). */
+	/* A timeout invalidates all knowledge of the path (section 4.8). */
 	memset(&ca->curve, 0, sizeof(ca->curve));
 	ca->credit = 0;
 	ca->est_credit = 0;
@@ -280,10 +278,10 @@ static void cong_set_state(struct sock *sk, u8 state)
 }
 
 /*
- * Small windows are paced, for their fraction.  Larger ones, and slow start,
- * are clocked by ACKs and their rate is the kernel's, as with cubic: paced
- * flows meet a full queue at other times than flows clocked by ACKs, and would
- * not share with them evenly.  sch_fq paces as it does with any other.
+ * Pace small windows, to preserve their fraction.  ACKs clock larger windows and
+ * slow start, at the kernel's rate, as with cubic: paced flows meet a full queue
+ * at other times than flows clocked by ACKs, and would not share it evenly.
+ * sch_fq paces as it does with any other congestion control.
  */
 static void pace(struct sock *sk)
 {
@@ -291,13 +289,20 @@ static void pace(struct sock *sk)
 	const struct cong *ca = inet_csk_ca(sk);
 	u64 rate;
 
-	/* In recovery, and where the kernel just moved snd_cwnd: its rate. */
+	/*
+	 * SO_MAX_PACING_RATE needs pacing.  Setting it takes no lock, so it may
+	 * have relied on pacing that was ended below at that moment.
+	 */
+	if (READ_ONCE(sk->sk_max_pacing_rate) != ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
+			SK_PACING_NEEDED);
+
+	/* In recovery, or if the kernel just changed snd_cwnd: its rate. */
 	if (inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder || !tp->srtt_us ||
 	    tcp_snd_cwnd(tp) != ca->cwnd)
 		return;
 
 	if (ca->win < ca->ssthresh || ca->win > MSSFRAC_PACED_SEGS * ca->seg) {
-		/* But leave it where SO_MAX_PACING_RATE asked for it. */
 		if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 			cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
 				SK_PACING_NONE);
@@ -313,14 +318,14 @@ static void pace(struct sock *sk)
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
-/* Asked before each burst is sent; the answer is the kernel's default. */
+/* Called before each burst is sent; returns the kernel's default. */
 static u32 cong_min_tso_segs(struct sock *sk)
 {
 	pace(sk);
 	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
 }
 
-/* At the handshake's end, or in mid-life by setsockopt: sync() does the rest. */
+/* At the end of the handshake, or later by setsockopt; sync() adopts the state. */
 static void cong_init(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -333,21 +338,14 @@ static void cong_init(struct sock *sk)
 	hystart_round(tp, ca);
 }
 
-/* Pacing goes as it came. */
-static void cong_release(struct sock *sk)
-{
-	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
-			SK_PACING_NONE);
-}
-
 static struct tcp_congestion_ops cong_ops __read_mostly = {
-	/* Reno-friendly and loss-based: as fit for everybody as cubic. */
-	.flags		= TCP_CONG_NON_RESTRICTED,
+	/*
+	 * Restricted: an administrator selects or allows it.  A socket that
+	 * uses it holds the module.
+	 */
 	.name		= "mssfrac",
 	.owner		= THIS_MODULE,
 	.init		= cong_init,
-	.release	= cong_release,
 	.ssthresh	= cong_ssthresh,
 	.cong_avoid	= cong_avoid,
 	.set_state	= cong_set_state,
@@ -362,7 +360,6 @@ int mssfrac_cong_register(void)
 	return tcp_register_congestion_control(&cong_ops);
 }
 
-/* Nobody uses it any more: each socket held the module. */
 void mssfrac_cong_unregister(void)
 {
 	tcp_unregister_congestion_control(&cong_ops);

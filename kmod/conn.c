@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One small state per TCP connection, found by the address of its socket.
- * Made when the connection is established, or for an older one at the first
- * call of a policy.  Ended when its socket enters TCP_CLOSE: the tracepoint
- * inet_sock_set_state comes before tcp_disconnect() resets the socket's counts.
- * At the latest when the kernel destroys the socket (tracepoint
- * tcp_destroy_sock).  Holds no reference to the socket.
+ * One state per TCP connection, found by the address of its socket.  Made when
+ * the connection is established, or at the first call of a policy if the
+ * connection is older than the module.  Ended when the socket enters TCP_CLOSE:
+ * the tracepoint inet_sock_set_state precedes the reset of the socket's counts
+ * in tcp_disconnect().  Ended at the latest when the kernel destroys the socket
+ * (tracepoint tcp_destroy_sock).  A state holds no reference to its socket.
  *
- * Locking: a state is made and used under its socket's lock.  Shards are
- * picked by the bucket; the lock of one guards its buckets, and in every
- * namespace its list of live connections and its sums of those that ended.
- * A reader that finds a connection on such a list under the lock may read its
- * socket: it has not ended.
+ * Locking:
+ * - The socket lock protects the state while a policy uses it.
+ * - A bucket lock protects the buckets of one shard.  A state ends under it, so
+ *   as long as its socket exists, the sweep of mssfrac_conn_exit() and a probe
+ *   cannot both end it.
+ * - Within a bucket lock, the lock of a namespace's shard protects its list of
+ *   live connections and the sums of those that ended.
+ * - Probes are preemptible on some kernels (SRCU since 7.2).  They hold the RCU
+ *   read lock from the look-up to the last use of a state.
+ * - Readers of the sums take no lock: they walk the live connections under RCU
+ *   and repeat the walk if a connection ended meanwhile.  A socket may be freed
+ *   during the walk; its memory is type-stable (SLAB_TYPESAFE_BY_RCU), and the
+ *   repetition discards what was read of it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
+#include <trace/events/sock.h>
+#include <trace/events/tcp.h>
 
 #include "conn.h"
 #include "netns.h"
@@ -28,19 +39,47 @@ struct mssfrac_conns mssfrac_conns __read_mostly;
 static bool unloading;
 
 static struct {
-	spinlock_t lock;	/* of the buckets and live lists of one shard */
-} ____cacheline_aligned_in_smp shards[MSSFRAC_SHARDS];
+	spinlock_t lock;	/* of the buckets of one shard */
+} ____cacheline_aligned_in_smp bucket_locks[MSSFRAC_SHARDS];
+
+/* Walks of a shard's connections before the reader takes the lock. */
+#define LOCKLESS_WALKS 3
 
 static unsigned int shard_of(const struct sock *sk)
 {
 	return mssfrac_conn_hash(sk) % MSSFRAC_SHARDS;
 }
 
-/* Count the data segments after the first so many in, and so many out. */
+/* The memory cgroup of the socket; an accepted one gets it in accept(). */
+static struct mem_cgroup *memcg_of(const struct sock *sk)
+{
+#ifdef CONFIG_MEMCG
+	return sk->sk_memcg;
+#else
+	return NULL;
+#endif
+}
+
+/*
+ * Zeroed memory for a state, charged to the memory cgroup of the socket.  No
+ * reserves: without memory the connection is not observed.
+ */
+static struct mssfrac_conn *conn_alloc(const struct sock *sk)
+{
+	struct mem_cgroup *outer = set_active_memcg(memcg_of(sk));
+	struct mssfrac_conn *conn = kzalloc(sizeof(*conn), GFP_NOWAIT |
+					    __GFP_NOWARN | __GFP_ACCOUNT);
+
+	set_active_memcg(outer);
+	return conn;
+}
+
+/* @first_in, @first_out: the socket's counts of data segments to start from. */
 static struct mssfrac_conn *conn_make(const struct sock *sk, u32 first_in,
 				      u32 first_out)
 {
 	unsigned int shard = shard_of(sk);
+	struct mssfrac_shard *s;
 	struct mssfrac_conn *conn;
 	bool pinned;
 
@@ -48,7 +87,7 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, u32 first_in,
 	if (sk_is_mptcp(sk))
 		return NULL;
 
-	conn = kzalloc(sizeof(*conn), GFP_ATOMIC | __GFP_NOWARN);
+	conn = conn_alloc(sk);
 	if (!conn)
 		return NULL;
 	conn->sk = sk;
@@ -59,15 +98,18 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, u32 first_in,
 	conn->first_out = first_out;
 	mssfrac_count(conn, connections, 1);
 
-	spin_lock_bh(&shards[shard].lock);
+	s = &conn->mn->shards[shard];
+	spin_lock_bh(&bucket_locks[shard].lock);
 	hlist_add_head_rcu(&conn->node,
 			   &mssfrac_conns.buckets[mssfrac_conn_hash(sk)]);
-	hlist_add_head(&conn->live, &conn->mn->shards[shard].live);
-	spin_unlock_bh(&shards[shard].lock);
+	spin_lock(&s->lock);
+	hlist_add_head_rcu(&conn->live, &s->live);
+	spin_unlock(&s->lock);
+	spin_unlock_bh(&bucket_locks[shard].lock);
 	return conn;
 }
 
-/* A connected socket has no state: it is older than the module. */
+/* A connected socket without a state is older than the module. */
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -81,33 +123,41 @@ struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 /* Take the last count, and move the connection's counts to its namespace. */
 static void conn_end(struct mssfrac_conn *conn, unsigned int shard)
 {
-	u64 *ended = conn->mn->shards[shard].ended.v[conn->arm];
+	struct mssfrac_shard *s = &conn->mn->shards[shard];
+	u64 *ended = s->ended.v[conn->arm];
 	int i;
 
-	lockdep_assert_held(&shards[shard].lock);
-	/* The loser of probe v unload. */
-	if (hlist_unhashed(&conn->live))
+	lockdep_assert_held(&bucket_locks[shard].lock);
+	/* A probe and the sweep found it: the other one was first. */
+	if (hlist_unhashed(&conn->node))
 		return;
 	mssfrac_conn_count(conn->sk, conn);
 	trace_conn_end(conn->sk, conn);
+	spin_lock(&s->lock);
+	write_seqcount_begin(&s->ends);
 	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
 		ended[i] += u64_stats_read(&conn->count[i]);
-	hlist_del_init(&conn->live);
-	hlist_del_rcu(&conn->node);
+	hlist_del_rcu(&conn->live);
+	write_seqcount_end(&s->ends);
+	spin_unlock(&s->lock);
+	hlist_del_init_rcu(&conn->node);
 	kfree_rcu(conn, rcu);
 }
 
-/* Probes run without preemption, so what they find stays. */
 static void socket_ends(const struct sock *sk)
 {
-	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
 	unsigned int shard = shard_of(sk);
+	struct mssfrac_conn *conn;
 
-	if (!conn)
-		return;
-	spin_lock_bh(&shards[shard].lock);
-	conn_end(conn, shard);
-	spin_unlock_bh(&shards[shard].lock);
+	/* The sweep may end it at any time; only RCU keeps it from then on. */
+	rcu_read_lock();
+	conn = mssfrac_conn_find(sk);
+	if (conn) {
+		spin_lock_bh(&bucket_locks[shard].lock);
+		conn_end(conn, shard);
+		spin_unlock_bh(&bucket_locks[shard].lock);
+	}
+	rcu_read_unlock();
 }
 
 static void probe_inet_sock_set_state(void *data, const struct sock *sk,
@@ -115,7 +165,7 @@ static void probe_inet_sock_set_state(void *data, const struct sock *sk,
 {
 	if (newstate == TCP_CLOSE)
 		socket_ends(sk);
-	/* Its first segment may be counted already (it came with the ACK). */
+	/* Its first segment may already be counted (it came with the ACK). */
 	else if (newstate == TCP_ESTABLISHED &&
 		 sk->sk_protocol == IPPROTO_TCP && !READ_ONCE(unloading) &&
 		 (1 << oldstate) & (TCPF_SYN_SENT | TCPF_SYN_RECV) &&
@@ -128,7 +178,7 @@ static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 	socket_ends(sk);
 }
 
-/* Add what one live connection has counted, and its socket since then. */
+/* Add the counts of a live connection, and of its socket since then. */
 static void add_live(const struct mssfrac_conn *conn, u64 *v)
 {
 	const struct tcp_sock *tp = tcp_sk(conn->sk);
@@ -141,7 +191,7 @@ static void add_live(const struct mssfrac_conn *conn, u64 *v)
 
 	in = u64_stats_read(&conn->count[MSSFRAC_rx_segments]);
 	out = u64_stats_read(&conn->count[MSSFRAC_tx_segments]);
-	/* Never a socket's count older than what was counted of it. */
+	/* Never read a count of the socket older than the copy of it. */
 	smp_rmb();
 	v[MSSFRAC_rx_segments] += in +
 		mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),
@@ -151,28 +201,55 @@ static void add_live(const struct mssfrac_conn *conn, u64 *v)
 				       conn->first_out);
 }
 
-/* All connections of a namespace, those that ended and those that live. */
-void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
+/* Connections of a shard: those that ended, and those that live. */
+static void add_shard(const struct mssfrac_shard *s,
+		      struct mssfrac_totals *totals)
 {
 	const struct mssfrac_conn *conn;
-	int shard, arm, i;
+	int arm, i;
+
+	for (arm = 0; arm < MSSFRAC_ARMS; arm++)
+		for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
+			totals->v[arm][i] += s->ended.v[arm][i];
+	hlist_for_each_entry_rcu(conn, &s->live, live, lockdep_is_held(&s->lock))
+		add_live(conn, totals->v[conn->arm]);
+}
+
+/*
+ * Sum of all connections of a namespace.  Locked only where connections end
+ * so fast that no walk is complete; then others of this namespace wait, and
+ * none of another.
+ */
+void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
+{
+	int shard, walk;
 
 	memset(totals, 0, sizeof(*totals));
 	for (shard = 0; shard < MSSFRAC_SHARDS; shard++) {
-		const struct mssfrac_shard *s = &mn->shards[shard];
+		const struct mssfrac_totals before = *totals;
+		struct mssfrac_shard *s = &mn->shards[shard];
+		bool complete = false;
 
-		spin_lock_bh(&shards[shard].lock);
-		for (arm = 0; arm < MSSFRAC_ARMS; arm++)
-			for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
-				totals->v[arm][i] += s->ended.v[arm][i];
-		hlist_for_each_entry(conn, &s->live, live)
-			add_live(conn, totals->v[conn->arm]);
-		spin_unlock_bh(&shards[shard].lock);
+		for (walk = 0; walk < LOCKLESS_WALKS && !complete; walk++) {
+			unsigned int ends = read_seqcount_begin(&s->ends);
+
+			*totals = before;
+			rcu_read_lock();
+			add_shard(s, totals);
+			rcu_read_unlock();
+			complete = !read_seqcount_retry(&s->ends, ends);
+		}
+		if (!complete) {
+			*totals = before;
+			spin_lock_bh(&s->lock);
+			add_shard(s, totals);
+			spin_unlock_bh(&s->lock);
+		}
 		cond_resched();
 	}
 }
 
-/* Exported tracepoints are found by name: theirs are not exported symbols. */
+/* Found by name, because the symbols of these tracepoints are not exported. */
 static struct probe {
 	const char *name;
 	void *function;
@@ -221,18 +298,33 @@ static int register_probes(void)
 	return 0;
 }
 
-/* A bucket for every 128 KB of memory, as the kernel's own table of TCP. */
+/* One bucket per 128 KB of memory, like the kernel's own table of TCP. */
 static unsigned int table_bits(void)
 {
 	return clamp(ilog2(totalram_pages()) + PAGE_SHIFT - 17, 10, 20);
+}
+
+/* Before anything can reach the namespace's shards. */
+void mssfrac_conn_net_init(struct mssfrac_net *mn)
+{
+	int i;
+
+	for (i = 0; i < MSSFRAC_SHARDS; i++) {
+		spin_lock_init(&mn->shards[i].lock);
+		seqcount_spinlock_init(&mn->shards[i].ends, &mn->shards[i].lock);
+	}
 }
 
 int mssfrac_conn_init(void)
 {
 	int i, err;
 
+	/* The compiler checks the probes' types; registering takes any. */
+	check_trace_callback_type_inet_sock_set_state(probe_inet_sock_set_state);
+	check_trace_callback_type_tcp_destroy_sock(probe_tcp_destroy_sock);
+
 	for (i = 0; i < MSSFRAC_SHARDS; i++)
-		spin_lock_init(&shards[i].lock);
+		spin_lock_init(&bucket_locks[i].lock);
 	mssfrac_conns.bits = table_bits();
 	mssfrac_conns.buckets = kvcalloc(1 << mssfrac_conns.bits,
 					 sizeof(*mssfrac_conns.buckets),
@@ -246,8 +338,9 @@ int mssfrac_conn_init(void)
 }
 
 /*
- * The hooks are gone: nobody uses a state any more, and soon nobody makes one.
- * The probes stay until every connection has ended, so that none goes unseen.
+ * The hooks are gone: no policy uses a state any more, and no new one is made
+ * once the probes that did not see @unloading have returned.  The probes stay
+ * until every connection has ended, so that none is missed.
  */
 void mssfrac_conn_exit(void)
 {
@@ -256,15 +349,15 @@ void mssfrac_conn_exit(void)
 	unsigned int i;
 
 	WRITE_ONCE(unloading, true);
-	synchronize_rcu();	/* for probes that did not see it */
+	tracepoint_synchronize_unregister();
 	for (i = 0; i < 1 << mssfrac_conns.bits; i++) {
 		unsigned int shard = i % MSSFRAC_SHARDS;
 
-		spin_lock_bh(&shards[shard].lock);
+		spin_lock_bh(&bucket_locks[shard].lock);
 		hlist_for_each_entry_safe(conn, next, &mssfrac_conns.buckets[i],
 					  node)
 			conn_end(conn, shard);
-		spin_unlock_bh(&shards[shard].lock);
+		spin_unlock_bh(&bucket_locks[shard].lock);
 		cond_resched();
 	}
 	unregister_probes(ARRAY_SIZE(probes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * State of one TCP connection, and the table that finds it by the address of
- * its socket.  Who may touch it, and until when: conn.c.
+ * its socket.  conn.c describes its locking and lifetime.
  */
 #ifndef MSSFRAC_CONN_H
 #define MSSFRAC_CONN_H
@@ -19,17 +19,17 @@
 #include "tx.h"
 
 struct mssfrac_conn {
-	struct hlist_node node;	/* in mssfrac_conns */
-	const struct sock *sk;	/* key; valid while on the list of its shard */
+	struct hlist_node node;	/* in its bucket; unhashed once it has ended */
+	const struct sock *sk;	/* key */
 	struct mssfrac_net *mn;
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
 	u8 pinned:1;		/* the socket's mark picked the arm */
-	u32 first_in;		/* data_segs_in when first seen */
-	u32 first_out;		/* data_segs_out then */
+	u32 first_in;		/* data_segs_in at creation */
+	u32 first_out;		/* data_segs_out at creation */
 	u64_stats_t count[MSSFRAC_NR_COUNTERS];
 	struct mssfrac_rx rx;
 	struct mssfrac_tx tx;
-	struct hlist_node live;	/* in its shard; unhashed once it has ended */
+	struct hlist_node live;	/* in the shard of its namespace */
 	struct rcu_head rcu;
 };
 
@@ -44,6 +44,7 @@ struct mssfrac_conns {
 
 extern struct mssfrac_conns mssfrac_conns;
 
+void mssfrac_conn_net_init(struct mssfrac_net *mn);
 int mssfrac_conn_init(void);
 void mssfrac_conn_exit(void);
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk);
@@ -55,9 +56,9 @@ static inline u32 mssfrac_conn_hash(const struct sock *sk)
 }
 
 /*
- * Several times a segment: so no rhashtable, and RCU by preemption, which is
- * two instructions instead of two calls.  The caller holds the socket, and the
- * state outlives the section.
+ * Called several times per segment, hence no rhashtable, and RCU by disabling
+ * preemption, which costs two instructions instead of two calls.  The caller
+ * holds the socket lock or an RCU read lock, so the state outlives the section.
  */
 static inline struct mssfrac_conn *mssfrac_conn_find(const struct sock *sk)
 {
@@ -74,18 +75,21 @@ static inline struct mssfrac_conn *mssfrac_conn_find(const struct sock *sk)
 }
 
 /*
- * Sockets whose window or segment size others own: upper-layer protocols such
- * as kTLS, repair mode and path MTU probing can begin at any time.
+ * Sockets whose window or segment size belongs to others: upper-layer protocols
+ * such as kTLS, sockmaps, repair mode and path MTU probing.  Each can begin at
+ * any time.
  */
 static inline bool mssfrac_conn_left_alone(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_ulp_ops || tcp_sk(sk)->repair ||
-	       inet_csk(sk)->icsk_mtup.enabled;
+	       inet_csk(sk)->icsk_mtup.enabled ||
+	       (unsigned long)READ_ONCE(sk->sk_user_data) &
+	       SK_USER_DATA_PSOCK;
 }
 
 /*
- * The state of @sk; NULL if it is not ours to treat or memory is short, which
- * means stock behaviour.
+ * The state of @sk.  NULL means stock behaviour: the socket is left alone, or
+ * there is no memory.
  */
 static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 {
@@ -98,8 +102,8 @@ static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 }
 
 /*
- * What @counter has yet to grow by: @now is the kernel's 32-bit count, @first
- * what it was when first seen.  Right across a wrap, and for readers too.
+ * The amount to add to @counter.  @now is the kernel's 32-bit count, @first its
+ * value at creation.  Correct across a wrap, and for concurrent readers.
  */
 static inline u32 mssfrac_conn_uncounted(u64 counter, u32 now, u32 first)
 {

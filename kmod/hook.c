@@ -7,6 +7,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/rcupdate.h>
@@ -108,6 +109,20 @@ static int hook_failed(const struct hook *hook, int err)
 	return err;
 }
 
+/*
+ * ftrace returns -EAGAIN while a BPF trampoline of the function is updated, and
+ * expects the caller to try again.
+ */
+static int hook_register(struct hook *hook)
+{
+	int tries = 100, err;
+
+	do {
+		err = register_ftrace_function(&hook->ops);
+	} while (err == -EAGAIN && --tries && !msleep_interruptible(1));
+	return err;
+}
+
 int mssfrac_hook_install(void)
 {
 	void *select_window_stock, *current_mss_stock;
@@ -127,12 +142,12 @@ int mssfrac_hook_install(void)
 	static_call_update(stock_current_mss,
 			   (typeof(tcp_current_mss) *)current_mss_stock);
 
-	err = register_ftrace_function(&select_window_hook.ops);
+	err = hook_register(&select_window_hook);
 	if (err) {
 		hook_failed(&select_window_hook, err);
 		goto free_current_mss_filter;
 	}
-	err = register_ftrace_function(&current_mss_hook.ops);
+	err = hook_register(&current_mss_hook);
 	if (err) {
 		hook_failed(&current_mss_hook, err);
 		goto unregister_select_window;

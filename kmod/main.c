@@ -12,19 +12,20 @@
 #include <linux/module.h>
 
 #include "conn.h"
-#include "cong.h"
 #include "counters.h"
-#include "est.h"
 #include "hook.h"
 #include "netns.h"
 #include "settings.h"
+#include "tx.h"
 
 unsigned int mssfrac_net_id __read_mostly;
 
 static int __net_init net_init(struct net *net)
 {
-	int err = mssfrac_counters_register(net);
+	int err;
 
+	mssfrac_conn_net_init(mssfrac_net(net));
+	err = mssfrac_counters_register(net);
 	if (err)
 		return err;
 	err = mssfrac_settings_register(net);
@@ -55,21 +56,12 @@ static int __init mssfrac_init(void)
 	err = mssfrac_conn_init();
 	if (err)
 		goto unregister_pernet;
-	err = mssfrac_est_init();
-	if (err)
-		goto exit_conn;
 	err = mssfrac_hook_install();
 	if (err)
-		goto exit_est;
-	err = mssfrac_cong_register();
-	if (err)
-		goto remove_hooks;
+		goto exit_conn;
+	pr_info("version " MSSFRAC_VERSION ", by the mssfrac maintainers\n");
 	return 0;
 
-remove_hooks:
-	mssfrac_hook_remove();
-exit_est:
-	mssfrac_est_exit();
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
@@ -79,9 +71,8 @@ unregister_pernet:
 
 static void __exit mssfrac_exit(void)
 {
-	mssfrac_cong_unregister();
 	mssfrac_hook_remove();
-	mssfrac_est_exit();
+	mssfrac_tx_exit();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);
 }
@@ -90,5 +81,6 @@ module_init(mssfrac_init);
 module_exit(mssfrac_exit);
 
 MODULE_DESCRIPTION("Fractional-MSS windows for A/B experiments");
+MODULE_AUTHOR("The mssfrac maintainers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(MSSFRAC_VERSION);

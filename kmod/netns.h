@@ -4,17 +4,21 @@
 #define MSSFRAC_NETNS_H
 
 #include <linux/list.h>
+#include <linux/seqlock.h>
+#include <linux/spinlock.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
 #include "counters.h"
 #include "settings.h"
 
-/* Connections of a namespace are spread over shards; conn.c locks each shard. */
+/* The connections of a namespace are spread over shards, each with a lock. */
 #define MSSFRAC_SHARDS 16
 
 struct mssfrac_shard {
-	struct hlist_head live;		/* struct mssfrac_conn */
+	spinlock_t lock;		/* of the other members */
+	seqcount_spinlock_t ends;	/* changes when a connection ends */
+	struct hlist_head live;		/* struct mssfrac_conn; read under RCU */
 	struct mssfrac_totals ended;	/* sums of closed connections */
 };
 

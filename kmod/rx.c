@@ -7,13 +7,14 @@
  * the kernel's tcp_select_window() keeps the right edge.
  */
 #include "conn.h"
-#include "est.h"
 #include "rx.h"
 #include "trace.h"
 #include "window.h"
 
 /* Data segments without a change of rcv_ssthresh until the window is steady. */
-#define STEADY_SEGS 32
+#define STEADY_SEGS	32
+/* Data segments after which a smaller segment size of the sender is believed. */
+#define EST_SEGS	256
 
 /* Bytes that the kernel would accept, before any rounding. */
 static u32 acceptable(const struct sock *sk)
@@ -45,6 +46,47 @@ static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
 	return rx->steady;
 }
 
+/*
+ * rx_mss_est: measure the sender's segments, between two calls, by the bytes
+ * received in sequence and the data segments that brought them.
+ *
+ * The kernel's estimate (tcp_measure_rcv_mss) never exceeds the MSS that we
+ * advertised, although a segment carries up to 40 bytes more if the sender
+ * leaves options out (the SC2003 paper's 8960 against 8948).  Two short records
+ * of equal size also lower it.  This estimate is the largest mean of the last
+ * EST_SEGS data segments.  A mean is never above the largest segment, provided
+ * that the kernel has processed every segment that it counted: none is in the
+ * backlog, which the counter includes, and none is out of order.
+ */
+static void measure_segments(const struct sock *sk, struct mssfrac_rx *rx)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 seg;
+
+	if (sock_owned_by_user_nocheck(sk) ||
+	    !RB_EMPTY_ROOT(&tp->out_of_order_queue) ||
+	    sk->sk_shutdown & RCV_SHUTDOWN)	/* a FIN is not payload */
+		return;
+	seg = mssfrac_segment_seen(tp->rcv_nxt - rx->seen_nxt,
+				   tp->data_segs_in - rx->seen_segs,
+				   tp->advmss);
+	if (seg && rx->seen)
+		minmax_running_max(&rx->seg, EST_SEGS, tp->data_segs_in, seg);
+	rx->seen_nxt = tp->rcv_nxt;
+	rx->seen_segs = tp->data_segs_in;
+	rx->seen = 1;
+}
+
+/* Bytes; the kernel's own estimate while rx_mss_est is 0 or nothing was seen. */
+u32 mssfrac_rx_mss(const struct sock *sk, const struct mssfrac_conn *conn)
+{
+	u32 seg = minmax_get(&conn->rx.seg);
+
+	if (READ_ONCE(conn->mn->set.rx_mss_est) && seg)
+		return seg;
+	return inet_csk(sk)->icsk_ack.rcv_mss;
+}
+
 /* @stock: the window that the kernel would advertise.  Socket lock held. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 {
@@ -57,6 +99,8 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 		return stock;
 	mn = conn->mn;
 	mssfrac_conn_count(sk, conn);
+	if (READ_ONCE(mn->set.rx_mss_est))
+		measure_segments(sk, &conn->rx);
 	if (!stock)
 		return 0;
 
@@ -65,7 +109,7 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	if (window_steady(tp, &conn->rx) &&
 	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
-				      mssfrac_est_mss(sk, conn),
+				      mssfrac_rx_mss(sk, conn),
 				      READ_ONCE(mn->set.rx_frac),
 				      READ_ONCE(mn->set.seg_max));
 

@@ -11,7 +11,6 @@
 #include <linux/sysctl.h>
 
 #include "compat.h"
-#include "est.h"
 #include "netns.h"
 #include "settings.h"
 
@@ -97,17 +96,6 @@ MSSFRAC_SETTINGS(X)
 
 /* --- Sysctls ---------------------------------------------------------------- */
 
-/* Register the tcp_probe hook when the first namespace enables rx_mss_est. */
-static int rx_mss_est_handler(MSSFRAC_CTL_TABLE *table, int write, void *buffer,
-			      size_t *lenp, loff_t *ppos)
-{
-	int err = proc_dou8vec_minmax(table, write, buffer, lenp, ppos);
-
-	if (!err && write && *(u8 *)table->data)
-		err = mssfrac_est_want();
-	return err;
-}
-
 static void describe(struct ctl_table *entry, const struct setting *setting,
 		     struct mssfrac_settings *set)
 {
@@ -117,8 +105,6 @@ static void describe(struct ctl_table *entry, const struct setting *setting,
 	entry->mode = 0644;
 	entry->proc_handler = setting->size == sizeof(u8) ?
 			      proc_dou8vec_minmax : proc_douintvec_minmax;
-	if (setting == &settings[SETTING_rx_mss_est])
-		entry->proc_handler = rx_mss_est_handler;
 	/* Only read. */
 	entry->extra1 = (void *)&setting->low;
 	entry->extra2 = (void *)&setting->high;
@@ -129,12 +115,6 @@ int mssfrac_settings_register(struct net *net)
 	struct mssfrac_net *mn = mssfrac_net(net);
 	int i;
 
-	if (start.rx_mss_est) {
-		int err = mssfrac_est_want();
-
-		if (err)
-			return err;
-	}
 	mn->set = start;
 	/* An empty entry ends the table before 6.6, see compat.h. */
 	mn->sysctl_table = kcalloc(NR_SETTINGS + 1, sizeof(*mn->sysctl_table),

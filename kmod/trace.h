@@ -16,7 +16,7 @@
 
 #include "arm.h"
 #include "conn.h"
-#include "est.h"
+#include "rx.h"
 #include "trial.h"
 
 /* perf and trace-cmd read the format and need the values of these. */
@@ -60,7 +60,7 @@ TRACE_EVENT(window,
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
 		__entry->space = space;
 		__entry->rcv_mss = inet_csk(sk)->icsk_ack.rcv_mss;
-		__entry->mss_est = mssfrac_est_mss(sk, conn);
+		__entry->mss_est = mssfrac_rx_mss(sk, conn);
 		__entry->stock = stock;
 		__entry->offer = offer;
 		__entry->sport = inet_sk(sk)->inet_num;

@@ -15,15 +15,15 @@ struct tcp_sock;
 
 enum mssfrac_tx_phase {
 	MSSFRAC_TX_WATCH,	/* stock segments, measuring what they deliver */
-	MSSFRAC_TX_SETTLE,	/* fractional; data cut before still queued */
-	MSSFRAC_TX_TRIAL,	/* fractional, measuring */
-	MSSFRAC_TX_KEEP,	/* fractional, proved; still watching */
+	MSSFRAC_TX_SETTLE,	/* smaller segments; old ones still queued */
+	MSSFRAC_TX_TRIAL,	/* smaller segments, measuring */
+	MSSFRAC_TX_KEEP,	/* smaller segments, kept and still measured */
 };
 
-/* Why the sender's state moved (tracepoint mssfrac:align). */
+/* Why the sender's state changed (tracepoint mssfrac:align). */
 enum mssfrac_tx_why {
-	MSSFRAC_WHY_ROUND,	/* it did not; a round trip ended */
-	MSSFRAC_WHY_NO_LIMIT,	/* nor did the window limit that one */
+	MSSFRAC_WHY_ROUND,	/* no change; a round trip ended */
+	MSSFRAC_WHY_NO_LIMIT,	/* a round trip ended that the window did not limit */
 	MSSFRAC_WHY_TRIAL,	/* part of a steady window goes unused */
 	MSSFRAC_WHY_STEP,	/* tx_steady: one step of MSS/N further down */
 	MSSFRAC_WHY_KEPT,	/* the trial delivered more */

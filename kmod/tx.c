@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sender policy, under any congestion control: which segment size fills the
- * peer's window.  It only ever lowers what tcp_current_mss() returns; the
- * socket's own fields stay as the kernel left them, so taking the policy away
- * is stock behaviour at the next call.
+ * Sender policy, under any congestion control: the segment size that fills the
+ * peer's window.  It only lowers the result of tcp_current_mss() and writes no
+ * field of the socket.  So without the policy the next call is stock behaviour.
  *
- * Windows of one segment and more: trial.c says which size, from what each
+ * Windows of one MSS and more: trial.c chooses the size by the bytes that each
  * round trip delivered.
  *
- * Windows below one segment.  With nothing in flight stock Linux sends one
- * window per max(RTO, 200 ms) (tcp_check_probe_timer).  A connection that has
- * stalled once like that is not left waiting again: segments of half the
- * window, as long as it is below one segment.
+ * Windows below one MSS: with nothing in flight stock Linux sends one window
+ * per max(RTO, 200 ms) (tcp_check_probe_timer).  After the first such stall of
+ * a connection its segments are half of the window, as long as the window is
+ * below one MSS.
  *
- * Round trips are told by sequence numbers, as in tcp_vegas.c (beg_snd_nxt):
- * one ends when all that was in flight at its start is acknowledged.
+ * Sequence numbers delimit round trips, as in tcp_vegas.c (beg_snd_nxt).  One
+ * ends when everything that was in flight at its start is acknowledged.
  */
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+
 #include "conn.h"
 #include "trace.h"
 #include "trial.h"
 #include "tx.h"
 #include "window.h"
 
-/* Half of TCP_RTO_MIN: waiting longer than this is a stall, not a read. */
+/* Half of TCP_RTO_MIN: a longer wait is a stall, not a pause of the reader. */
 #define STALL_US	(100 * USEC_PER_MSEC)
 
 static bool state_open(const struct sock *sk)
@@ -62,8 +64,8 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 }
 
 /*
- * Called before the kernel sends: what this call lets out is in flight only
- * at the next one, so a round trip gets its end then.
+ * Called before the kernel sends.  The segments sent after this call are in
+ * flight at the next one, which therefore sets the end of the round trip.
  */
 static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
 {
@@ -85,9 +87,9 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
 }
 
 /*
- * The size for a window below one segment, 0 to leave it to the kernel.  The
- * size stays while it fits, so that the offers between two reads, smaller by
- * what is unread, do not cut ever smaller segments.
+ * The size for a window below one MSS; 0 leaves it to the kernel.  The size
+ * stays while it fits.  Otherwise the windows advertised between two reads,
+ * which are smaller by the unread bytes, would make ever smaller segments.
  */
 static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 {
@@ -123,7 +125,7 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 	return tx->small_seg;
 }
 
-/* Half the size, for the one call in which a segment can go out. */
+/* Half of the size, for the one call in which a segment can be sent. */
 static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -134,7 +136,7 @@ static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 	return max_t(u32, tx->seg / 2, MSSFRAC_MIN_SEG);
 }
 
-/* @stock: the kernel's segment size now.  Socket lock held. */
+/* @stock: the kernel's current segment size.  Socket lock held. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
@@ -147,8 +149,8 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	tx = &conn->tx;
 
 	/*
-	 * A new path MTU: the caller may be looking for segments that no
-	 * longer fit the path (tcp_simple_retransmit) and must see the truth.
+	 * A new path MTU.  The caller may be searching for segments that no
+	 * longer fit the path (tcp_simple_retransmit) and needs the real MSS.
 	 */
 	if (tx->mss_cache != tp->mss_cache) {
 		tx->mss_cache = tp->mss_cache;
@@ -169,15 +171,30 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	return seg && seg < stock ? seg : stock;
 }
 
-/* The size mssfrac_tx_mss() gives windows of one MSS and more; decides nothing. */
+/* Set at the end: mssfrac_cc.ko may call mssfrac_tx_segment() a little longer. */
+static bool segment_gone;
+
+/*
+ * The size that mssfrac_tx_mss() gives windows of one MSS and more; decides
+ * nothing.  mssfrac_cc.ko calls it, with the socket and RCU locked.
+ */
 u32 mssfrac_tx_segment(struct sock *sk, u32 stock)
 {
 	const struct mssfrac_conn *conn;
 
-	if (!READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
+	if (READ_ONCE(segment_gone) ||
+	    !READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
 		return stock;
 	conn = mssfrac_conn_get(sk);
 	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->tx.seg)
 		return stock;
 	return min(conn->tx.seg, stock);
+}
+EXPORT_SYMBOL_GPL(mssfrac_tx_segment);
+
+/* On return mssfrac_tx_segment() uses no connection and makes none. */
+void mssfrac_tx_exit(void)
+{
+	WRITE_ONCE(segment_gone, true);
+	synchronize_rcu();
 }

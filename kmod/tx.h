@@ -51,5 +51,6 @@ struct mssfrac_tx {
 /* Socket lock held, any context. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
 u32 mssfrac_tx_segment(struct sock *sk, u32 stock);
+void mssfrac_tx_exit(void);
 
 #endif /* MSSFRAC_TX_H */

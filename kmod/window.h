@@ -55,6 +55,9 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
  * in the kernel, with smaller steps, a window stays until one more step fits.
  * The result is never below @stock, so a larger window of the kernel stands.
  * A zero window stays zero: the kernel decides when to close and to reopen it.
+ *
+ * Steps below the MSS deviate from RFC 9293 section 3.8.6.2.2, which lets the
+ * right edge move only by min(Fr * buffer, MSS) or more, with Fr = 1/2.
  */
 static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 				u32 mss, u32 frac, u32 seg_max)
@@ -75,16 +78,15 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
 }
 
 /*
- * Receiver: the payload of one segment of a packet of @len bytes.
- * @gso_size: bytes per segment; 0 if it is one segment, or if the device that
- *            merged it does not report the size
- * @advmss:   the MSS advertised to the sender, less its usual options.  The
- *            sender may leave options out and send that much more payload
- *            (RFC 6691: the path carries MSS plus options).
+ * Receiver: the mean payload of @segs data segments that brought @bytes in
+ * sequence; 0 if there was none.
+ * @advmss: the MSS advertised to the sender, less its usual options.  The
+ *          sender may leave options out and send that much more payload
+ *          (RFC 6691: the path carries MSS plus options).
  */
-static inline u32 mssfrac_segment_seen(u32 len, u32 gso_size, u32 advmss)
+static inline u32 mssfrac_segment_seen(u32 bytes, u32 segs, u32 advmss)
 {
-	u32 seg = gso_size ? gso_size : len;
+	u32 seg = segs ? bytes / segs : 0;
 	u32 most = advmss + MSSFRAC_MAX_OPTIONS;
 
 	return seg < most ? seg : most;

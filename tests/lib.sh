@@ -15,6 +15,8 @@ TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Read by the tests.
 # shellcheck disable=SC2034
 MODULE=${MODULE:-$TOP/build/kmod/$(uname -r)/mssfrac.ko}
+# shellcheck disable=SC2034 # used by tests
+CC_MODULE=${MODULE%.ko}_cc.ko
 TMP=$(mktemp -d)
 ktap_n=0
 ktap_bad=0

@@ -67,7 +67,7 @@ window_used() {
 		awk "BEGIN { exit !($used >= $least) }" || return 1
 	done <<<"$cells"
 }
-check "treated uses every window, as far as said above" window_used
+check "the treatment uses its window up to the bounds above" window_used
 
 # The stock arm is stock: no counter of a policy moved in it.
 stock_idle() {
@@ -77,7 +77,7 @@ stock_idle() {
 			return 1
 	done <<<"$cells"
 }
-check "no policy acted in the stock arm" stock_idle
+check "no policy acts in the control arm" stock_idle
 
 # With nothing loaded the same transfer as with the idle module.  The buffer
 # is one whose window all kernels settle at the same size, run after run; and
@@ -101,4 +101,4 @@ absent() {
 	echo "idle module $with B/s, none $without B/s"
 	awk "BEGIN { r = $with / $without; exit !(r > 0.99 && r < 1.01) }"
 }
-check "the idle module is as fast as none, within 1 %" absent
+check "the idle module changes goodput by less than 1 %" absent

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What test_protocols.sh runs: one process for all cases, for Python starts
 slowly in an emulated guest."""
+import ctypes
 import os
 import select
 import socket
@@ -114,6 +115,31 @@ def ktls_kept():
     transfer(sock, peer, 60000)
     assert_untouched(before, "a")
     close(sock, peer)
+
+
+def bpf(command, layout, *fields):
+    attr = struct.pack(layout, *fields)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(321, command, attr, len(attr))
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    return fd
+
+
+def sockmap():
+    """sockets of a BPF sockmap are left alone from then on"""
+    sock, peer = connect("d", "c")
+    kept = bpf(0, "5I", 15, 4, 4, 2, 0)  # BPF_MAP_CREATE, BPF_MAP_TYPE_SOCKMAP
+    for index, end in enumerate((sock, peer)):
+        key = ctypes.c_uint32(index)
+        value = ctypes.c_uint32(end.fileno())
+        bpf(2, "IIQQQ", kept, 0, ctypes.addressof(key),  # BPF_MAP_UPDATE_ELEM
+            ctypes.addressof(value), 0)
+    before = {name: counters(name) for name in "cd"}
+    transfer(sock, peer, 60000)
+    for name in "cd":
+        assert_untouched(before[name], name)
+    close(sock, peer)
+    os.close(kept)
 
 
 # --- The handshake's variants ------------------------------------------------
@@ -384,7 +410,7 @@ def send_file():
 
 
 if __name__ == "__main__":
-    run([mptcp, repair, ktls, ktls_kept, fast_open, ipv6,
+    run([mptcp, repair, ktls, ktls_kept, sockmap, fast_open, ipv6,
          syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
          shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
          zerocopy, send_file])

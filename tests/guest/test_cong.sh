@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Congestion control mssfrac as a user meets it: chosen in every way there is,
-# shown, allowed and refused, switched, kept while in use, and gone after.
-# Shares and rates are judged in the deterministic guest (det_cong.sh).
+# Congestion control mssfrac (mssfrac_cc.ko) as a user meets it: restricted,
+# allowed, selected in every way, shown, switched, kept while in use, unloaded.
+# The deterministic guest judges shares and rates (det_cong.sh).
 . "$(dirname "$0")/../lib.sh"
-plan 13
+plan 15
 
 LOAD=$TOP/scripts/load
-strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
+for file in "$MODULE" "$CC_MODULE"; do
+	strip --strip-debug -o "$TMP/${file##*/}" "$file" || exit
+done
 export MODULE=$TMP/mssfrac.ko
+CC_MODULE=$TMP/mssfrac_cc.ko
 cc_of() { ip netns exec "$1" sysctl -n net.ipv4.tcp_congestion_control; }
 set_cc() { ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control="$2"; }
 available() { sysctl -n net.ipv4.tcp_available_congestion_control; }
@@ -41,54 +44,21 @@ sends() {
 
 pair a b 1500
 tc -n a qdisc add dev va root netem delay 2ms limit 1000
-unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+loaded() { grep -q "^$1 " /proc/modules; }
+unload() {
+	! loaded mssfrac_cc || rmmod mssfrac_cc
+	! loaded mssfrac || rmmod mssfrac
+}
 defer unload
 before=$(available)
 
-# --- There, and chosen --------------------------------------------------------
+# --- Who may ------------------------------------------------------------------
 
 listed() {
-	"$LOAD" && grep -w mssfrac <<<"$(available)" &&
-		grep -w mssfrac <<<"$(allowed)"
+	insmod "$CC_MODULE" && grep -w mssfrac <<<"$(available)" &&
+		! grep -w mssfrac <<<"$(allowed)"
 }
-check "loading makes it available and allowed to all" listed
-unchosen() { is "$(cc_of a)" "$(sysctl -n net.ipv4.tcp_congestion_control)" &&
-	! grep mssfrac <<<"$(cc_of a)"; }
-check "loading does not choose it" unchosen
-
-check "setsockopt chooses it, ss -ti shows it" sends 5100 mssfrac --cc mssfrac
-
-by_sysctl() {
-	set_cc a mssfrac && is "$(cc_of b)" "$(sysctl -n \
-		net.ipv4.tcp_congestion_control)" && sends 5101 mssfrac
-}
-check "sysctl chooses it, for one namespace" by_sysctl
-
-# The module stays as long as a namespace's default, or a socket, needs it.
-held() {
-	! rmmod mssfrac 2>"$TMP/err" && grep "in use" "$TMP/err" &&
-		! "$LOAD" --unload 2>"$TMP/err" && grep "in use" "$TMP/err"
-}
-check "a namespace's default keeps the module" held
-set_cc a cubic
-
-held_by_socket() {
-	local status
-	start 5102 --cc mssfrac
-	wait_for 60 shows 5102 mssfrac && held
-	status=$?
-	stop && return $status
-}
-check "a socket keeps the module" held_by_socket
-
-by_route() {
-	ip -n a route replace 10.9.0.0/24 dev va congctl mssfrac &&
-		sends 5103 mssfrac &&
-		ip -n a route replace 10.9.0.0/24 dev va
-}
-check "a route chooses it" by_route
-
-# --- Who may ------------------------------------------------------------------
+check "loading makes it available, and allows it to nobody" listed
 
 # try: set it as nobody; prints ok or the errno's name
 try() {
@@ -101,16 +71,59 @@ try:
 except OSError as e:
     print(errno.errorcode[e.errno])'
 }
+allow() { sysctl -qw net.ipv4.tcp_allowed_congestion_control="$1"; }
+restricted() {
+	is "$(try)" EPERM && ! set_cc a mssfrac 2>"$TMP/err" &&
+		grep "not permitted" "$TMP/err"
+}
+check "users and namespaces may not select it" restricted
 nobody() {
 	local was
 	was=$(allowed)
-	is "$(try)" "ok mssfrac" &&
-		sysctl -qw net.ipv4.tcp_allowed_congestion_control="reno cubic" &&
-		is "$(try)" EPERM &&
-		sysctl -qw net.ipv4.tcp_allowed_congestion_control="$was" &&
-		is "$(try)" "ok mssfrac"
+	allow "$was mssfrac" && is "$(try)" "ok mssfrac" &&
+		allow "$was" && is "$(try)" EPERM &&
+		allow "$was mssfrac" && is "$(try)" "ok mssfrac"
 }
-check "users may, unless tcp_allowed_congestion_control says no" nobody
+check "they may once root has allowed it" nobody
+
+# --- Selected -----------------------------------------------------------------
+
+unchosen() { is "$(cc_of a)" "$(sysctl -n net.ipv4.tcp_congestion_control)" &&
+	! grep mssfrac <<<"$(cc_of a)"; }
+check "loading does not choose it" unchosen
+
+check "setsockopt chooses it, ss -ti shows it" sends 5100 mssfrac --cc mssfrac
+
+by_sysctl() {
+	set_cc a mssfrac && is "$(cc_of b)" "$(sysctl -n \
+		net.ipv4.tcp_congestion_control)" && sends 5101 mssfrac
+}
+check "sysctl chooses it, for one namespace" by_sysctl
+
+# The module stays as long as a namespace's default, or a socket, needs it.  It
+# holds no other: mssfrac.ko, which diverts functions, comes and goes.
+held() {
+	! rmmod mssfrac_cc 2>"$TMP/err" && grep "in use" "$TMP/err"
+}
+check "a namespace's default keeps the module" held
+set_cc a cubic
+
+held_by_socket() {
+	local status
+	start 5102 --cc mssfrac
+	wait_for 60 shows 5102 mssfrac && held &&
+		"$LOAD" tx_frac=64 && rmmod mssfrac && shows 5102 mssfrac
+	status=$?
+	stop && return $status
+}
+check "a socket keeps the module, and not mssfrac.ko" held_by_socket
+
+by_route() {
+	ip -n a route replace 10.9.0.0/24 dev va congctl mssfrac &&
+		sends 5103 mssfrac &&
+		ip -n a route replace 10.9.0.0/24 dev va
+}
+check "a route chooses it" by_route
 
 # --- What it must survive -------------------------------------------------------
 
@@ -161,7 +174,7 @@ switches() {
 	[ "$(retransmitted)" -gt "$was" ] || { echo "no loss"; return 1; }
 }
 check "loss, reordering and a change in mid-life lose no byte" switches 4
-check "nor over IPv6" switches 6
+check "the same over IPv6" switches 6
 
 # ECN: marks instead of losses must lower the window as losses do.  netem drops
 # one SYN in fifty, for that cannot be marked; the kernel would send it again
@@ -183,19 +196,27 @@ check "ECN marks end slow start" marked
 # With smaller segments by tx_frac at the same time.
 with_policy() {
 	tc -n a qdisc replace dev va root netem delay 2ms limit 1000
-	ip netns exec a sysctl -qw net.mssfrac.tx_frac=64 &&
+	"$LOAD" && ip netns exec a sysctl -qw net.mssfrac.tx_frac=64 &&
 		sends 5105 mssfrac --cc mssfrac --rcvbuf 16000
 }
-check "goes with tx_frac" with_policy
+check "works with tx_frac" with_policy
 
 # --- The end --------------------------------------------------------------------
 
 gone() {
 	local i
-	rmmod mssfrac && is "$(available)" "$before" || return 1
+	rmmod mssfrac_cc && is "$(available)" "$before" || return 1
 	for i in 1 2 3; do
-		insmod "$MODULE" && rmmod mssfrac || return 1
+		insmod "$CC_MODULE" && rmmod mssfrac_cc || return 1
 	done
 	is "$(available)" "$before"
 }
 check "unloads once nobody uses it, and leaves nothing" gone
+
+# In either order, loaded and unloaded beside the other module.
+orders() {
+	unload && insmod "$CC_MODULE" && insmod "$MODULE" && rmmod mssfrac_cc &&
+		insmod "$CC_MODULE" && rmmod mssfrac && insmod "$MODULE" &&
+		rmmod mssfrac && rmmod mssfrac_cc
+}
+check "loads and unloads in any order" orders

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# rx_mss_est: how large the sender's segments are.  The cases are in
-# estimate.py.
+# rx_mss_est: the receiver's estimate of the sender's segment size.  The cases
+# are in estimate.py.
 . "$(dirname "$0")/../lib.sh"
 plan 4
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# mssfrac.ko on this kernel: it loads, observes, obeys its settings, stays in
-# its namespace, refuses bad input, and leaves nothing behind.
+# mssfrac.ko on this kernel: it loads, counts, obeys its settings, affects its
+# own namespace only, refuses bad input, and leaves nothing behind.
 . "$(dirname "$0")/../lib.sh"
 plan 22
 
@@ -54,13 +54,22 @@ check "parameters unknown or out of range are refused" out_of_range
 
 # Sockets older than the module: a transfer runs across insmod and rmmod.
 sends() { [ "$(counter a treated_tx_segments)" -gt 100 ]; }
+# acked: bytes of the transfer that its receiver has acknowledged
+acked() {
+	ip netns exec a ss -Htin dport = 5300 | sed -n 's/.*bytes_acked:\([0-9]*\).*/\1/p'
+}
+moves() { [ "$(acked)" -gt "$1" ]; }
+closed() { ! ip netns exec a ss -Htan dport = 5300 | grep -qv TIME-WAIT; }
 across() {
-	transfer --port 5300 --warmup-ms 100 --measure-ms 20000 >"$TMP/across" &
+	transfer --port 5300 --warmup-ms 0 --measure-ms 600000 >"$TMP/across" &
 	local pid=$!
-	wait_for 20 sh -c "ip netns exec a ss -Htn dport = 5300 | grep -q ESTAB" &&
+	defer "kill $pid"
+	wait_for 60 moves 0 &&
 		"$LOAD" tx_frac=16 rx_frac=16 &&
-		wait_for 20 sends &&
-		rmmod mssfrac && wait "$pid" && goodput <"$TMP/across"
+		wait_for 60 sends &&
+		rmmod mssfrac &&
+		wait_for 60 moves "$(acked)" &&
+		kill "$pid" && wait_for 60 closed
 }
 check "a transfer survives insmod and rmmod" across
 unload
@@ -109,7 +118,7 @@ ranges() {
 		is "$(get_in a "$key")" "$before" || return 1
 	done
 }
-check "values out of range are EINVAL and the old one stays" ranges
+check "values out of range are EINVAL and change nothing" ranges
 
 limits() {
 	local pair
@@ -122,13 +131,13 @@ limits() {
 		is "$(get_in a "${pair%=*}")" "${pair#*=}" || return 1
 	done
 }
-check "both ends of every range are taken" limits
+check "both ends of every range are accepted" limits
 
 namespaces() {
 	set_in a tx_frac 8 && is "$(get_in b tx_frac)" 0 &&
 		is "$(sysctl -n net.mssfrac.tx_frac)" 0 && set_in a tx_frac 0
 }
-check "a setting is its namespace's alone" namespaces
+check "a setting affects its own namespace only" namespaces
 
 # A user namespace without the capability in the network namespace.
 userns() {
@@ -179,12 +188,12 @@ tracepoints() {
 	grep -m1 "align: .*dport=5410 arm=treated why=" $t/trace &&
 		grep -m1 "window: .*sport=5410 .*offer=" $t/trace
 }
-check "tracepoints window and align speak" tracepoints
+check "tracepoints window and align fire" tracepoints
 
 # --- Policies ---------------------------------------------------------------
 
-# What the policies choose depends on the time a round trip takes, and is
-# judged in the deterministic guest (det_policy.sh).  Here: who is watched.
+# The deterministic guest judges the choices of the policies (det_policy.sh),
+# because they depend on the duration of a round trip.  Here: who is counted.
 # fraction N PORT: through a receive buffer of 70,000 bytes at 10 ms
 ip netns exec b sysctl -qw net.ipv4.tcp_moderate_rcvbuf=0 \
 	net.ipv4.tcp_rmem="4096 70000 70000" net.ipv4.tcp_window_scaling=0
@@ -201,9 +210,9 @@ six() {
 		is "$(counter a treated_connections)" $((connections + 1)) &&
 		[ "$(counter a treated_tx_rounds)" -gt $((rounds + 20)) ]
 }
-check "IPv6 round trips are watched likewise" six
+check "round trips over IPv6 are counted" six
 
-# The control arm of the same namespace: counted as stock, never treated.
+# The control arm of the same namespace is counted as stock, never treated.
 control() {
 	local kept raised
 	set_in a ab_percent 0 && set_in b ab_percent 0 || return 1
@@ -216,9 +225,9 @@ control() {
 		is "$(counter b treated_rx_raised)" "$raised" &&
 		[ "$(counter a stock_tx_bytes_available)" -gt 0 ]
 }
-check "control arm is counted and left alone" control
+check "the control arm is counted and not changed" control
 
-# Half of 24 connections, give or take: and both ends agree on each.
+# About half of 24 connections, and both ends agree on each.
 split() {
 	local i stock
 	set_in a ab_percent 50 && set_in b ab_percent 50 || return 1
@@ -239,9 +248,8 @@ set_in a ab_percent 100 && set_in b ab_percent 100
 
 # --- The end ----------------------------------------------------------------
 
-# Another owner of the functions: the module must refuse, not fight.  A copy
-# of another name: nothing but the functions is taken.  (The debug kernel's own
-# name has ours in it.)
+# Another owner diverts the functions: loading must be refused.  The owner is a
+# copy of the module with another name.  (The debug kernel's name contains ours.)
 busy() {
 	LC_ALL=C sed 's/mssfrac/mssfrak/g; s/mssfrak-debug/mssfrac-debug/g' \
 		"$MODULE" >"$TMP/mssfrak.ko"
@@ -274,7 +282,7 @@ gone() {
 		! grep -E '(__tcp_select_window|tcp_current_mss)' \
 			/sys/kernel/tracing/enabled_functions
 }
-check "nothing of it is left" gone
+check "unloading leaves nothing behind" gone
 
 again() {
 	local i

@@ -4,7 +4,7 @@
 # arrives, what the user asked for holds, and sockets whose window or segment
 # size others own are left alone.  The cases are in protocols.py.
 . "$(dirname "$0")/../lib.sh"
-plan 18
+plan 19
 
 insmod "$MODULE" tx_frac=64 rx_frac=64 || exit
 defer "rmmod mssfrac"

@@ -74,20 +74,20 @@
 	X("33,000 B by 8948 are advertised as 26,844 + 44 x 139",	\
 	  mssfrac_offer(26844, 33000, 0, 8948, 64, 16), 32960)
 
-/* rx_mss_est: what one packet shows.  MTU 9000, timestamps: 8948; none: 8960. */
+/* rx_mss_est: one interval.  MTU 9000, timestamps: 8948 bytes; none: 8960. */
 #define WINDOW_SEEN(X)							\
 	X("a sender leaving out 12 bytes of options is seen as 8960",	\
-	  mssfrac_segment_seen(8960, 0, 8948), 8960)			\
-	X("a GRO skb counts by its segments",				\
-	  mssfrac_segment_seen(3 * 8948 + 5, 8948, 8948), 8948)		\
+	  mssfrac_segment_seen(2 * 8960, 2, 8948), 8960)		\
+	X("a short segment among three lowers the mean",		\
+	  mssfrac_segment_seen(2 * 8948 + 5, 3, 8948), 5967)		\
 	X("nothing is above the MSS advertised and 40 bytes",		\
-	  mssfrac_segment_seen(62000, 0, 8948), 8988)			\
-	X("a GSO size is not above it either",				\
-	  mssfrac_segment_seen(62000, 9001, 8948), 8988)		\
+	  mssfrac_segment_seen(62000, 1, 8948), 8988)			\
 	X("a segment of exactly that size is seen as it is",		\
-	  mssfrac_segment_seen(8988, 0, 8948), 8988)			\
+	  mssfrac_segment_seen(8988, 1, 8948), 8988)			\
 	X("a short segment is seen as it is",				\
-	  mssfrac_segment_seen(1, 0, 8948), 1)
+	  mssfrac_segment_seen(1, 1, 8948), 1)				\
+	X("an interval without a segment shows nothing",		\
+	  mssfrac_segment_seen(0, 0, 8948), 0)
 
 /* tx_steady: from MSS to the goal by MSS/N. */
 #define WINDOW_STEPS(X)							\

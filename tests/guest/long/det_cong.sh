@@ -11,8 +11,8 @@
 . "$(dirname "$0")/../bottleneck.sh"
 plan 6
 
-insmod "$MODULE" || exit
-defer "rmmod mssfrac"
+insmod "$CC_MODULE" || exit
+defer "rmmod mssfrac_cc"
 bottleneck 20 20 || exit
 
 # jain FLOOR RATE...: (sum x)^2 / (n * sum x^2), 1 being equal shares

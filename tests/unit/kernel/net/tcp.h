@@ -21,6 +21,9 @@ typedef uint64_t u64;
 #define USEC_PER_SEC	1000000UL
 
 #define READ_ONCE(x)		(x)
+#define WRITE_ONCE(x, value)	((x) = (value))
+#define EXPORT_SYMBOL_GPL(name)
+#define synchronize_rcu()	((void)0)
 #define likely(x)		(x)
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
@@ -35,6 +38,10 @@ typedef uint64_t u64;
 /* Lists, RCU and counters: one connection, one thread. */
 struct hlist_node {};
 struct hlist_head {};
+typedef struct {
+} spinlock_t;
+typedef struct {
+} seqcount_spinlock_t;
 struct rcu_head {};
 struct minmax {};
 struct in6_addr;
@@ -66,11 +73,14 @@ static void *the_namespace(void);
 static struct mssfrac_conn *the_connection(void);
 #define net_generic(net, id)	((void)(net), the_namespace())
 
+#define SK_USER_DATA_PSOCK	4UL
+
 enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
 enum { TCP_CHRONO_BUSY = 1, TCP_CHRONO_RWND_LIMITED };
 
 struct sock {
 	struct net *sk_net;
+	void *sk_user_data;
 	bool can_gso;
 	bool send_head;		/* data waits to be sent */
 	u32 sk_gso_max_size;	/* bytes */

@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What a user without privileges can do to the host by way of the module: add
+# no cost to connections of others, not keep it loaded, not take memory outside
+# of their memory cgroup, and not make others wait for a lock.
+. "$(dirname "$0")/../lib.sh"
+plan 5
+
+TRACING=/sys/kernel/tracing
+insmod "$MODULE" || exit
+# Before, the congestion control was part of the module.
+[ ! -e "$CC_MODULE" ] || insmod "$CC_MODULE" || exit
+defer "rmmod mssfrac_cc"
+unload() { ! grep -q '^mssfrac ' /proc/modules || rmmod mssfrac; }
+defer unload
+ip netns add b
+defer "ip netns del b"
+ip -n b link set lo up
+
+# user COMMAND...: as a user with a user and network namespace of their own
+user() {
+	setpriv --reuid 65534 --clear-groups unshare --user --map-root-user \
+		--net -- "$@"
+}
+# traced FILTER COMMAND...: the calls that the filter's functions get meanwhile
+traced() {
+	echo "$1" >$TRACING/set_ftrace_filter &&
+		echo function >$TRACING/current_tracer &&
+		echo >$TRACING/trace || return
+	shift
+	"$@" >/dev/null
+	grep -v '^#' $TRACING/trace
+	echo nop >$TRACING/current_tracer
+	echo >$TRACING/set_ftrace_filter
+}
+
+# Steps: set rx_mss_est in a namespace of one's own; transfer in another.
+# Expectation: no probe is called per segment.
+estimate() {
+	user sysctl -w net.mssfrac.rx_mss_est=1 || return
+	traced ':mod:mssfrac' tcpload bulk --from b --to b --address 127.0.0.1 \
+		--warmup-ms 0 --measure-ms 200 >"$TMP/calls"
+	sed -n 's/^.*: \(probe_[a-z_]*\) .*/\1/p' "$TMP/calls" | sort |
+		uniq -c >"$TMP/probes"
+	cat "$TMP/probes"
+	[ -s "$TMP/probes" ] && ! awk '$1 > 50' "$TMP/probes" | grep .
+}
+check "rx_mss_est adds no call per segment to other namespaces" estimate
+
+# Steps: select the congestion control, as a user of the host and as the owner
+# of a namespace.  Expectation: the former is refused, and with either the
+# module can be unloaded.
+select_cc='import socket, sys
+s = socket.socket()
+try:
+    s.setsockopt(socket.IPPROTO_TCP, 13, b"mssfrac")
+except OSError as e:
+    print(e)
+print("ready", flush=True)
+sys.stdin.read()'
+hold() {
+	local status
+	coproc "$@" /usr/bin/python3 -c "$select_cc"
+	local reader=${COPROC[0]} writer=${COPROC[1]} line=
+	until [ "$line" = ready ]; do
+		read -r line <&"$reader" || return
+		echo "$line"
+	done
+	rmmod mssfrac
+	status=$?
+	eval "exec $writer>&-"
+	wait
+	[ "$status" -ne 0 ] || insmod "$MODULE" || return
+	return "$status"
+}
+check "a user of the host cannot keep the module loaded" \
+	hold setpriv --reuid 65534 --clear-groups
+check "the owner of a namespace cannot keep the module loaded" hold user
+
+# Steps: 1000 connections of a memory cgroup, without and with the module.
+# Expectation: the cgroup is charged for the states of its sockets (512 bytes
+# each; the accepted ends get a cgroup later and are not charged).
+mkdir "$TMP/cgroup"
+mount -t cgroup2 none "$TMP/cgroup" && defer "umount $TMP/cgroup"
+# charged: bytes of kernel memory that 1000 connections cost a new cgroup
+charged() {
+	local group=$TMP/cgroup/charged
+	mkdir "$group" || return
+	sh -c 'echo $$ >"$1/cgroup.procs" && exec /usr/bin/python3 -c "$2" "$1"' \
+		- "$group" '
+import ctypes, os, resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+assert not ctypes.CDLL(None).setns(os.open("/run/netns/b", 0), 0x40000000)
+def slab():
+    with open(sys.argv[1] + "/memory.stat") as stat:
+        return sum(int(n) for k, n in map(str.split, stat)
+                   if k.startswith("slab_"))
+server = socket.create_server(("127.0.0.1", 7000), backlog=1024)
+before = slab()
+kept = []
+for _ in range(1000):
+    kept.append(socket.create_connection(("127.0.0.1", 7000)))
+    kept.append(server.accept()[0])
+print(slab() - before)'
+	rmdir "$group"
+}
+memory() {
+	local with without
+	echo +memory >"$TMP/cgroup/cgroup.subtree_control" || return
+	with=$(charged) || return
+	rmmod mssfrac
+	without=$(charged) || return
+	insmod "$MODULE" || return
+	echo "with the module $with bytes, without $without"
+	[ $((with - without)) -gt 300000 ]
+}
+charges="a memory cgroup is charged for the states of its connections"
+if grep -q memory "$TMP/cgroup/cgroup.controllers"; then
+	check "$charges" memory
+else
+	skip "$charges" "this kernel has no memory cgroups (CONFIG_MEMCG)"
+fi
+
+# Steps: read the counters while no connection ends.  Expectation: no lock is
+# taken, so nobody waits for the reader however many connections there are.
+lockless() {
+	traced '_raw_spin_lock_bh mssfrac_conn_sum' ip netns exec b \
+		cat /proc/net/mssfrac >"$TMP/calls"
+	grep -c 'mssfrac_conn_sum <-' "$TMP/calls" &&
+		! grep -m 1 '_raw_spin_lock_bh <-mssfrac_conn_sum' "$TMP/calls"
+}
+check "reading the counters takes no lock" lockless
