@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs the installed selftests with the module that DKMS built for the running
+# Runs the installed selftests with the modules that DKMS built for the running
 # kernel.  The options are those of the kernel's run_kselftest.sh.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -47,12 +47,14 @@ done
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-module=$(modinfo -n mssfrac 2>/dev/null)
-case $module in
-*.xz) xz -dc "$module" >"$tmp/mssfrac.ko" ;;
-*.zst) zstd -q -dc "$module" >"$tmp/mssfrac.ko" ;;
-*.ko) cp "$module" "$tmp/mssfrac.ko" ;;
-esac
+for name in mssfrac mssfrac_cc; do
+	module=$(modinfo -n "$name" 2>/dev/null)
+	case $module in
+	*.xz) xz -dc "$module" >"$tmp/$name.ko" ;;
+	*.zst) zstd -q -dc "$module" >"$tmp/$name.ko" ;;
+	*.ko) cp "$module" "$tmp/$name.ko" ;;
+	esac
+done
 export MSSFRAC_MODULE=$tmp/mssfrac.ko
 
 echo "TAP version 13"

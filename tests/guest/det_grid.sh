@@ -52,6 +52,8 @@ plan "$(wc -l <<<"$cells")"
 
 insmod "$MODULE" || exit
 defer "rmmod mssfrac"
+insmod "$CC_MODULE" || exit
+defer "rmmod mssfrac_cc"
 mssab run "$TOP/tests/bench/window/window.toml" --only "^(${cells//$'\n'/|})\$" \
 	--json "$TMP/results.json" >"$TMP/table" 2>"$TMP/err"
 sed 's/^/# /' "$TMP/table" "$TMP/err"

@@ -9,7 +9,7 @@ plan 18
 LOAD=$TOP/scripts/load
 strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
 export MODULE=$TMP/mssfrac.ko TMP
-unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+unload() { ! grep -q '^mssfrac ' /proc/modules || rmmod mssfrac; }
 defer unload
 get_in() { ip netns exec "$1" sysctl -n "net.mssfrac.$2"; }
 set_in() { ip netns exec "$1" sysctl -qw "net.mssfrac.$2=$3"; }

@@ -23,7 +23,7 @@ strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
 MODULE=$TMP/mssfrac.ko
 RANDOM=4711
 
-loaded() { grep -q ^mssfrac /proc/modules; }
+loaded() { grep -q '^mssfrac ' /proc/modules; }
 unload() { ! loaded || rmmod mssfrac; }
 defer unload
 counter() { ip netns exec "$1" sed -n "s/^$2 //p" /proc/net/mssfrac; }

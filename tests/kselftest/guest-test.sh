@@ -21,7 +21,10 @@ skip() {
 
 export MODULE=${MSSFRAC_MODULE:-$here/modules/mssfrac.ko}
 export KUNIT_MODULE=$here/modules/mssfrac_kunit.ko
-[ -e "$MODULE" ] || skip "mssfrac.ko was not built: set KDIR and build again"
+for built in "$MODULE" "${MODULE%.ko}_cc.ko"; do
+	[ -e "$built" ] ||
+		skip "${built##*/} was not built: set KDIR and build again"
+done
 for tool in ethtool insmod ip modinfo python3 setpriv ss strip sysctl tc; do
 	command -v $tool >/dev/null || skip "needs the program $tool"
 done

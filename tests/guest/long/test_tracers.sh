@@ -6,7 +6,7 @@
 plan 6
 
 insmod "$MODULE" || exit
-unload() { ! grep -q ^mssfrac /proc/modules || rmmod mssfrac; }
+unload() { ! grep -q '^mssfrac ' /proc/modules || rmmod mssfrac; }
 defer unload
 pair a b 9000
 
@@ -59,7 +59,7 @@ echo 1 >$tracing/events/mssfrac/enable
 tcpload bulk --from a --to b --address 10.9.0.2 --port 5410 --warmup-ms 0 \
 	--measure-ms 300 >/dev/null
 echo 0 >$tracing/events/mssfrac/enable
-in_use() { ! rmmod mssfrac 2>/dev/null && grep -q ^mssfrac /proc/modules; }
+in_use() { ! rmmod mssfrac 2>/dev/null && grep -q '^mssfrac ' /proc/modules; }
 check "the module stays while they are attached" in_use
 kill -INT "${pids[@]}"
 wait "${pids[@]}"
