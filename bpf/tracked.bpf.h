@@ -131,8 +131,10 @@ static __always_inline void tracked_mark(struct tracked_pkt *t, __u32 stage,
 	/* One stage hit repeatedly, as by short reads, stays one. */
 	if (t->last == stage)
 		goto out;
+	/* The ends are decided by where the packet is, listed or not. */
 	if (n >= PATH_STAGES) {
 		t->path.flags |= PF_CUT;
+		t->last = stage;
 		goto out;
 	}
 	t->path.stages[n & (PATH_STAGES - 1)] = stage;
