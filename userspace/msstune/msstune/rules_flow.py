@@ -28,6 +28,7 @@ BLOATED = 5          # the same, of a queue that is far too long,
 BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
+ENOUGH = 8           # retransmissions below which their cause is a guess
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 UNSCALED = 65535     # bytes, the largest window without scaling
@@ -290,7 +291,7 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
-    if f.get("d_reord_seen", 0) and again > total / 4:
+    if f.get("d_reord_seen", 0) and total >= ENOUGH and again > total / 4:
         return ("reordering", "high" if again > total / 2 else "medium",
                 f"{told}, the peer already had {again} of {total} (DSACK), and "
                 f"{f['d_reord_seen']} ACKs were for segments out of order",
