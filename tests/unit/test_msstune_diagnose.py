@@ -67,6 +67,11 @@ QUEUE = {"rtt": 25000}
     (LOSSY | {"d_dsack_dups": 90}, "ack-loss"),
     (LOSSY | {"d_dsack_dups": 90, "d_reord_seen": 20}, "reordering"),
     (LOSSY | QUEUE, "path"),
+    # Three retransmissions are no evidence of reordering.
+    ({"d_total_retrans": 3, "d_dsack_dups": 3, "d_reord_seen": 3,
+      "d_data_segs_out": 2000} | QUEUE, "path"),
+    # A window below what the least buffer offers: the reader is slow.
+    (RWND | {"high_snd_wnd": 256, "low_snd_wnd": 0}, "peer-application"),
     (LOSSY | QUEUE | {"d_dsack_dups": 90}, "path"),
     (QUEUE, "path"),
     ({"d_busy_time": 500_000}, "application-send"),

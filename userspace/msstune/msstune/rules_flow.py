@@ -31,6 +31,7 @@ GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
+LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
 UNSCALED = 65535     # bytes, the largest window without scaling
 LEAST = 20_000       # bytes below which a connection is not judged
 
@@ -203,8 +204,9 @@ def _window(f: Flow, share: float, numbers: dict[str, Any]) -> Answer:
     numbers["waste"] = lost
     # Autotuning lets a window grow; it shrinks only if data lies unread.
     shrank = f["snd_wnd"] < 0.95 * window
-    if window >= mss and (shrank or f["timer"] == 4
-                          or f["low_snd_wnd"] < max(mss, window // 3)):
+    if window < LEAST_BUFFER or window >= mss and (
+            shrank or f["timer"] == 4
+            or f["low_snd_wnd"] < max(mss, window // 3)):
         return ("peer-application", "medium",
                 f"{told}; it was between {units.size(f['low_snd_wnd'])} and "
                 f"{units.size(window)}: the peer's application reads late",
