@@ -9,7 +9,6 @@ bad=0
 
 mapfile -t programs < <(
 	for file in scripts/* build/bin/*; do
-		[ "$file" != scripts/deb ] || continue # its one argument is a commit
 		[ -f "$file" ] && [ -x "$file" ] && echo "$file"
 	done
 )
