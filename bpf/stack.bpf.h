@@ -373,7 +373,7 @@ static __always_inline void stack_sent(struct sk_buff *skb, int rc)
 {
 	__u64 key = address(skb);
 	struct tracked_pkt *t;
-	__u32 at, end;
+	__u32 at;
 
 	t = tracked_find(key, &at);
 	if (!t)
@@ -382,22 +382,7 @@ static __always_inline void stack_sent(struct sk_buff *skb, int rc)
 		tracked_unlock(at, key);
 		return;
 	}
-	if (rc == NETDEV_TX_BUSY) {
-		tracked_mark(t, ST_TX_BUSY, bpf_ktime_get_ns());
-		tracked_unlock(at, key);
-		return;
-	}
-	if (!rc || rc == NET_XMIT_CN) {
-		end = t->path.dir == DIR_RX ? END_FORWARDED : END_SENT;
-		tracked_mark(t, ST_TX_SENT, bpf_ktime_get_ns());
-	} else {
-		end = END_DROPPED;
-		t->path.reason = bpf_core_enum_value(enum skb_drop_reason,
-					SKB_DROP_REASON_NOT_SPECIFIED);
-		tracked_mark(t, ST_DROP, bpf_ktime_get_ns());
-	}
-	path_sum(t, end);
-	tracked_release(at);
+	tx_returned(t, at, key, rc);
 }
 
 /* As packet_end(), where a packet has one entry for both directions. */

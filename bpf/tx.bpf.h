@@ -415,22 +415,14 @@ static __always_inline void tx_start(struct sk_buff *skb)
 }
 
 /*
- * The driver's call returns, as NETDEV_TX_*, NET_XMIT_* or an error.  A device
- * on top of another one returns when the lower one has queued the packet.
+ * What the driver's call returned, NETDEV_TX_*, NET_XMIT_* or an error, for the
+ * locked entry `at` of `key`.
  */
-static __always_inline void tx_sent(struct sk_buff *skb, int rc)
+static __always_inline void tx_returned(struct tracked_pkt *t, __u32 at,
+					__u64 key, int rc)
 {
-	__u64 key = address(skb) | KEY_TX;
-	struct tracked_pkt *t;
-	__u32 at, end;
+	__u32 end;
 
-	t = tracked_find(key, &at);
-	if (!t)
-		return;
-	if (t->last == ST_TX_DEV || t->last == ST_TX_ENQUEUE) {
-		tracked_unlock(at, key);
-		return;
-	}
 	if (rc == NETDEV_TX_BUSY) {
 		tracked_mark(t, ST_TX_BUSY, bpf_ktime_get_ns());
 		tracked_unlock(at, key);
@@ -447,6 +439,26 @@ static __always_inline void tx_sent(struct sk_buff *skb, int rc)
 	}
 	path_sum(t, end);
 	tracked_release(at);
+}
+
+/*
+ * The driver's call returns.  A device on top of another one returns when the
+ * lower one has queued the packet.
+ */
+static __always_inline void tx_sent(struct sk_buff *skb, int rc)
+{
+	__u64 key = address(skb) | KEY_TX;
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	if (t->last == ST_TX_DEV || t->last == ST_TX_ENQUEUE) {
+		tracked_unlock(at, key);
+		return;
+	}
+	tx_returned(t, at, key, rc);
 }
 
 /* Dropped between TCP and the device: its announcement ends here. */
