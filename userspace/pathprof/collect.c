@@ -30,20 +30,6 @@ static void add_cpu(struct group_value *to, const struct path_key *key,
 		to->dropped += v->packets;
 }
 
-static void add_state(struct path_state *to, const struct path_state *from)
-{
-	int i;
-
-	for (i = 0; from->packets && i < STATE_MAX; i++) {
-		if (!to->packets || from->least[i] < to->least[i])
-			to->least[i] = from->least[i];
-		if (from->most[i] > to->most[i])
-			to->most[i] = from->most[i];
-		to->sum[i] += from->sum[i];
-	}
-	to->packets += from->packets;
-}
-
 /* The states that the packets of one entry of the table met. */
 static int read_states(const struct sums *s, uint32_t at, int cpus,
 		       struct path_state *to)
@@ -60,7 +46,7 @@ static int read_states(const struct sums *s, uint32_t at, int cpus,
 	if (!bpf_map__lookup_elem(s->path_states, &at, sizeof(at), states,
 				  size, 0))
 		for (cpu = 0; cpu < cpus; cpu++)
-			add_state(to, &states[cpu]);
+			profile__add_state(to, &states[cpu]);
 	free(states);
 	return 0;
 }

@@ -566,7 +566,7 @@ static void merge_times(struct profile *to, const struct profile *from)
 		memset(to->stage_hist, 0, sizeof(to->stage_hist));
 }
 
-static void merge_state(struct path_state *to, const struct path_state *from)
+void profile__add_state(struct path_state *to, const struct path_state *from)
 {
 	int i;
 
@@ -606,7 +606,7 @@ int profile__merge(struct profile *to, const struct profile *from)
 		    (const uint64_t *)&from->paths[i].sum,
 		    sizeof(path->sum) / sizeof(uint64_t));
 		add(path->probe_ns, from->paths[i].probe_ns, PATH_STAGES);
-		merge_state(&path->state, &from->paths[i].state);
+		profile__add_state(&path->state, &from->paths[i].state);
 	}
 	add(to->ends, from->ends, PATHPROF_END_MAX);
 	add(to->counters, from->counters, PATHPROF_COUNTER_MAX);

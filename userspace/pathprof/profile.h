@@ -189,6 +189,8 @@ int profile__diff(const struct profile *new, const struct profile *old,
 bool profile__fits(const struct profile *p);
 /* Recorded with the same choice of packets, sampling apart? */
 bool profile__same_filter(const struct profile *a, const struct profile *b);
+/* Add the states of other packets to those of a path. */
+void profile__add_state(struct path_state *to, const struct path_state *from);
 /*
  * Add a profile to another.  -EINVAL: recorded with another sample, so that
  * packets do not weigh the same; -EXDEV: with another filter, so that the sum
