@@ -11,26 +11,27 @@
 /* Their numbers in that table. */
 enum { RETRANSMISSION = 1, PROBE = 4 };
 
-/* Call use() with the line of each end until it returns true. */
+/*
+ * Call use() with the line of each end until it returns true.  Only in the table
+ * of the flow's family: the other one may have an earlier connection, from the
+ * same port, in TIME_WAIT.
+ */
 static void each_line(const struct flow *f,
 		      bool (*use)(const struct flow *f, const char *line,
 				  void *arg), void *arg)
 {
-	static const char *const tables[] = { "/proc/thread-self/net/tcp",
-					      "/proc/thread-self/net/tcp6" };
+	bool ipv6 = strchr(pattern.address[f->address], ':');
+	FILE *table = fopen(ipv6 ? "/proc/thread-self/net/tcp6" :
+				   "/proc/thread-self/net/tcp", "re");
 	char line[512], port[8];
-	bool done = false;
-	FILE *table;
-	int i;
 
+	if (!table)
+		return;
 	snprintf(port, sizeof(port), ":%04X ", f->port);
-	for (i = 0; i < 2 && !done; i++) {
-		table = fopen(tables[i], "re");
-		while (!done && table && fgets(line, sizeof(line), table))
-			done = strstr(line, port) && use(f, line, arg);
-		if (table)
-			fclose(table);
-	}
+	while (fgets(line, sizeof(line), table))
+		if (strstr(line, port) && use(f, line, arg))
+			break;
+	fclose(table);
 }
 
 static bool show_line(const struct flow *f, const char *line, void *arg)
