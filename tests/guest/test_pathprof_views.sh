@@ -77,12 +77,17 @@ check "the state of a connection is the kernel's" case_state
 # Steps: frames as JSON during a transfer, in the default sampling bursts.
 # Expected: each line is a frame; packets, rates and paths with ids are there.
 case_lines() {
-	local load
+	local load top
 	iperf3 -s -1 -D
 	wait_for 20 eval 'ss -Hltn | grep -q ":5201 "'
-	iperf3 -c 127.0.0.1 -t 60 -b 20M -l 1000 >/dev/null &
+	iperf3 -c 127.0.0.1 -t 600 -b 20M -l 1000 >/dev/null &
 	load=$!
-	timeout -s INT 15 "$PP" top --batch --json -i 2 >lines
+	"$PP" top --batch --json -i 2 >lines &
+	top=$!
+	# Attaching takes long on a busy host: wait for packets, not for a time.
+	wait_for 120 eval 'sed 1d lines | grep -Eq "\"total_packets\": ?[0-9]{3}"'
+	kill -INT $top
+	wait $top || return
 	kill $load
 	python3 -IS - <<'END'
 import json
