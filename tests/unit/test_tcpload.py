@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,20 @@ def test_a_number_of_writes():
     # Nagle's algorithm joins writes, and loopback segments hold 65483 bytes.
     assert 777 * 1001 / 65483 <= got["segments"] <= 777
     assert 0 < got["cpu_ns"]
+
+
+def test_no_page_is_left_on_disk():
+    """Reading one during a transfer would stop it."""
+    load = subprocess.Popen([TCPLOAD, "bulk", "--port", PORT, "--warmup-ms", "0",
+                             "--measure-ms", "2000"], stdout=subprocess.DEVNULL)
+    locked = 0
+    while load.poll() is None and not locked:
+        status = Path(f"/proc/{load.pid}/status").read_text("ascii")
+        locked = int(status.partition("VmLck:")[2].split()[0])
+        time.sleep(0.01)
+    load.kill()
+    load.wait()
+    assert locked > 1000    # kB: the C library alone is larger
 
 
 def test_zerocopy_is_counted():

@@ -9,6 +9,7 @@
 #include <err.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifndef VERSION
 #define VERSION "unknown"
@@ -58,6 +59,12 @@ int main(int argc, char **argv)
 		if (asprintf(&argv[1], "tcpload %s", argv[1]) < 0) /* for messages */
 			err(1, "no memory");
 		options_parse(commands[i], argc - 1, argv + 1);
+		/*
+		 * No page of the program is read from a disk while data flows:
+		 * in a deterministic guest the clock jumps meanwhile.  Without
+		 * the right to do so, it runs all the same.
+		 */
+		mlockall(MCL_CURRENT);
 		return commands[i]->run(commands[i]->load);
 	}
 	errx(EXIT_USAGE, "no command %s; tcpload --help lists them", argv[1]);
