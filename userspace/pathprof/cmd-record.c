@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "choose.h"
 #include "output-file.h"
+#include "record-options.h"
 
 struct child {
 	pid_t pid;
@@ -253,21 +253,21 @@ static int record(const struct session_config *config, const char *output,
 
 int cmd_record(const struct command *self, int argc, char **argv)
 {
-	struct choice choice = {};
+	struct record_options common = {};
 	const char *output = NULL;
 	unsigned int ready = 0;
 	double seconds = 0;
 	const struct option_def options[] = {
 		{ 'o', "output", OPT_TEXT, &output, 0, 0, "FILE",
 		  "the profile file to write" },
-		{ 0, "events", OPT_TEXT, &choice.config.events, 0, 0, "FILE",
+		{ 0, "events", OPT_TEXT, &common.config.events, 0, 0, "FILE",
 		  "also keep the raw events of each packet" },
-		{ 0, "event-buffer", OPT_UINT, &choice.config.events_kb, 4,
+		{ 0, "event-buffer", OPT_UINT, &common.config.events_kb, 4,
 		  1048576, "KB", "room for them in the kernel (default 16384)" },
-		{ 0, "capture", OPT_UINT, &choice.config.capture, 1,
+		{ 0, "capture", OPT_UINT, &common.config.capture, 1,
 		  CAPTURE_MAX, "N",
 		  "keep the first N bytes of each packet among the events" },
-		CHOICE_OPTIONS(&choice),
+		RECORD_OPTIONS(&common),
 		{ 0, "duration", OPT_SECONDS, &seconds, 0.001, 1000000, "S",
 		  "stop after S seconds" },
 		{ 0, "ready-fd", OPT_UINT, &ready, 1, 1023, "FD",
@@ -287,26 +287,26 @@ int cmd_record(const struct command *self, int argc, char **argv)
 		complain("record: put -- before the command \"%s\"", argv[at]);
 		return EXIT_USAGE;
 	}
-	rc = choice__settle(&choice, "record");
+	rc = record_options__settle(&common, "record");
 	if (rc)
 		return rc;
-	if (choice.config.events_kb && !choice.config.events) {
+	if (common.config.events_kb && !common.config.events) {
 		complain("record: --event-buffer is for --events");
 		return EXIT_USAGE;
 	}
-	if (choice.config.capture && !choice.config.events) {
+	if (common.config.capture && !common.config.events) {
 		complain("record: --capture is for --events");
 		return EXIT_USAGE;
 	}
-	if (choice.config.events && !strcmp(choice.config.events, output)) {
+	if (common.config.events && !strcmp(common.config.events, output)) {
 		complain("record: --events and -o name the same file");
 		return EXIT_USAGE;
 	}
 	if (output_file__check(output, err, sizeof(err)) ||
-	    (choice.config.events &&
-	     output_file__check(choice.config.events, err, sizeof(err)))) {
+	    (common.config.events &&
+	     output_file__check(common.config.events, err, sizeof(err)))) {
 		complain("record: %s", err);
 		return EXIT_FAILED;
 	}
-	return record(&choice.config, output, seconds, ready, argv + at);
+	return record(&common.config, output, seconds, ready, argv + at);
 }

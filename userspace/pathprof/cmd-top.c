@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include "choose.h"
 #include "places.h"
+#include "record-options.h"
 #include "render.h"
 
 #define MOST_BUDGET	50	/* percent; the same limit as --budget's */
@@ -171,7 +171,7 @@ static int run_plain(struct top *top, double seconds, bool once,
 
 int cmd_top(const struct command *self, int argc, char **argv)
 {
-	struct choice choice = {};
+	struct record_options common = {};
 	struct top top = { .seconds = 2 };
 	bool once = false, batch = false;
 	unsigned int limit = 0;
@@ -187,7 +187,7 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
 		  "show only the N most expensive paths (plain text)" },
 		RAW_OPTION(&top.raw),
-		CHOICE_OPTIONS(&choice),
+		RECORD_OPTIONS(&common),
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;
@@ -203,12 +203,12 @@ int cmd_top(const struct command *self, int argc, char **argv)
 		complain("top: --json needs --once or --batch");
 		return EXIT_USAGE;
 	}
-	rc = choice__settle(&choice, "top");
+	rc = record_options__settle(&common, "top");
 	if (rc)
 		return rc;
-	top.budget = choice.config.sample ? 0 : choice.config.budget;
-	choice.config.groups = true;
-	rc = session__start(&top.session, &choice.config, err, sizeof(err));
+	top.budget = common.config.sample ? 0 : common.config.budget;
+	common.config.groups = true;
+	rc = session__start(&top.session, &common.config, err, sizeof(err));
 	if (rc) {
 		complain("top: %s", err);
 		return exit_status(rc);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Turns the options that choose packets into a session's configuration: numbers
- * of interfaces, namespaces and cgroups, address and prefix length, and the
- * settings that decide mssfrac's arms.
+ * Turns the filter options of record and top into a session's configuration:
+ * numbers of interfaces, namespaces and cgroups, address and prefix length, the
+ * settings that decide mssfrac's arms, and an expression in pcap syntax.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,8 +17,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "choose.h"
-#include "groups.h"
+#include "filter.h"
 #include "pcap-filter.h"
 
 /* "ADDR/BITS" to both; the text was checked when it was read. */
@@ -37,16 +36,27 @@ static void settle_addr(struct session_config *config)
 			 strchr(addr, ':') ? 128 : 32;
 }
 
-static int settle_dir(struct choice *c, const char *command)
+static int settle_dir(struct record_options *o, const char *command)
 {
-	if (!c->dir)
+	if (!o->dir)
 		return 0;
-	c->config.dir = !strcmp(c->dir, "rx") ? DIR_RX :
-			!strcmp(c->dir, "tx") ? DIR_TX : DIR_ANY;
-	if (c->config.dir)
+	o->config.dir = !strcmp(o->dir, "rx") ? DIR_RX :
+			!strcmp(o->dir, "tx") ? DIR_TX : DIR_ANY;
+	if (o->config.dir)
 		return 0;
-	complain("%s: --dir takes rx or tx, not \"%s\"", command, c->dir);
+	complain("%s: --dir takes rx or tx, not \"%s\"", command, o->dir);
 	return EXIT_USAGE;
+}
+
+static int settle_dev(struct record_options *o, const char *command)
+{
+	if (!o->dev)
+		return 0;
+	o->config.ifindex = if_nametoindex(o->dev);
+	if (o->config.ifindex)
+		return 0;
+	complain("%s: no interface \"%s\" here", command, o->dev);
+	return EXIT_FAILED;
 }
 
 /* The file of a namespace: a name of ip-netns, or a path. */
@@ -59,32 +69,32 @@ static const char *netns_file(const char *name)
 	return path;
 }
 
-static int settle_netns(struct choice *c, const char *command)
+static int settle_netns(struct record_options *o, const char *command)
 {
 	struct stat st;
 
-	if (!c->netns)
+	if (!o->netns)
 		return 0;
-	if (stat(netns_file(c->netns), &st)) {
+	if (stat(netns_file(o->netns), &st)) {
 		complain("%s: no network namespace %s: %s", command,
-			 netns_file(c->netns), strerror(errno));
+			 netns_file(o->netns), strerror(errno));
 		return EXIT_FAILED;
 	}
-	c->config.netns = st.st_ino;
+	o->config.netns = st.st_ino;
 	return 0;
 }
 
 /* PATH as it is, or below the usual mount point of cgroup v2. */
-static int settle_cgroup(struct choice *c, const char *command)
+static int settle_cgroup(struct record_options *o, const char *command)
 {
 	char path[PATH_MAX];
 	struct statfs fs;
 	struct stat st;
 
-	if (!c->cgroup)
+	if (!o->cgroup)
 		return 0;
 	snprintf(path, sizeof(path), "%s%s",
-		 *c->cgroup == '/' ? "" : "/sys/fs/cgroup/", c->cgroup);
+		 *o->cgroup == '/' ? "" : "/sys/fs/cgroup/", o->cgroup);
 	if (stat(path, &st) || statfs(path, &fs)) {
 		complain("%s: no cgroup %s: %s", command, path,
 			 strerror(errno));
@@ -95,7 +105,7 @@ static int settle_cgroup(struct choice *c, const char *command)
 			 "a cgroup2 file system", command, path);
 		return EXIT_USAGE;
 	}
-	c->config.cgroup = st.st_ino;
+	o->config.cgroup = st.st_ino;
 	return 0;
 }
 
@@ -159,28 +169,28 @@ static unsigned int arm_of(const char *word)
 }
 
 /* Each namespace has its own settings, and so its own arms. */
-static int settle_arm(struct choice *c, const char *command)
+static int settle_arm(struct record_options *o, const char *command)
 {
 	struct stat st;
 	int rc;
 
-	if (!c->arm)
+	if (!o->arm)
 		return 0;
-	c->config.arm = arm_of(c->arm);
-	if (!c->config.arm) {
+	o->config.arm = arm_of(o->arm);
+	if (!o->config.arm) {
 		complain("%s: --arm takes stock (or control, 0) or treated "
-			 "(or treatment, 1), not \"%s\"", command, c->arm);
+			 "(or treatment, 1), not \"%s\"", command, o->arm);
 		return EXIT_USAGE;
 	}
-	if (c->config.udp) {
+	if (o->config.udp) {
 		complain("%s: --arm or --udp, not both: mssfrac only acts on "
 			 "TCP", command);
 		return EXIT_USAGE;
 	}
-	if (!c->netns && !stat("/proc/self/ns/net", &st))
-		c->config.netns = st.st_ino;
-	rc = c->netns ? read_settings_of(c->netns, &c->config) :
-	     read_settings(&c->config);
+	if (!o->netns && !stat("/proc/self/ns/net", &st))
+		o->config.netns = st.st_ino;
+	rc = o->netns ? read_settings_of(o->netns, &o->config) :
+	     read_settings(&o->config);
 	if (!rc)
 		return 0;
 	complain(rc == -ENOENT ? "%s: --arm needs mssfrac: no "
@@ -190,102 +200,58 @@ static int settle_arm(struct choice *c, const char *command)
 	return EXIT_UNSUPPORTED;
 }
 
-static int settle_filter(struct choice *c, const char *command)
+static int settle_pcap(struct record_options *o, const char *command)
 {
 	static struct pcap_insn insns[PCAP_INSNS];
 	char err[300];
 	int n;
 
-	if (!c->filter)
+	if (!o->filter)
 		return 0;
-	n = pcap_filter__compile(c->filter, insns, err, sizeof(err));
+	n = pcap_filter__compile(o->filter, insns, err, sizeof(err));
 	if (n < 0) {
-		complain("%s: --filter \"%s\": %s", command, c->filter, err);
+		complain("%s: --filter \"%s\": %s", command, o->filter, err);
 		return EXIT_USAGE;
 	}
-	c->config.pcap = insns;
-	c->config.npcap = n;
+	o->config.pcap = insns;
+	o->config.npcap = n;
 	return 0;
 }
 
 /* The filters other than port and address, for the profile's head. */
-static void describe(struct choice *c)
+static void describe(struct record_options *o)
 {
 	const struct {
 		const char *name, *word;
 	} asked[] = {
-		{ "stages", c->stages }, { "dir", c->dir }, { "dev", c->dev },
-		{ "netns", c->netns },
-		{ "cgroup", c->cgroup }, { "arm", c->arm },
-		{ "filter", c->filter },
+		{ "stages", o->stages }, { "dir", o->dir }, { "dev", o->dev },
+		{ "netns", o->netns },
+		{ "cgroup", o->cgroup }, { "arm", o->arm },
+		{ "filter", o->filter },
 	};
-	size_t i, at = 0, size = sizeof(c->config.filter);
+	size_t i, at = 0, size = sizeof(o->config.filter);
 
 	for (i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
 		if (asked[i].word && at < size)
-			at += snprintf(c->config.filter + at, size - at,
+			at += snprintf(o->config.filter + at, size - at,
 				       "%s%s %s", at ? "  " : "",
 				       asked[i].name, asked[i].word);
 }
 
-static int settle_stages(struct choice *c, const char *command)
+int filter__settle(struct record_options *o, const char *command)
 {
-	char err[160];
-
-	if (!c->stages)
-		return 0;
-	c->config.stage_groups = groups__read(c->stages, err, sizeof(err));
-	if (!c->config.stage_groups) {
-		complain("%s: --stages: %s", command, err);
-		return EXIT_USAGE;
-	}
-	if (c->config.sample)
-		return 0;
-	complain("%s: --stages needs --sample: sampling bursts attach "
-		 "tracepoints only", command);
-	return EXIT_USAGE;
-}
-
-int choice__settle(struct choice *c, const char *command)
-{
-	int rc = settle_dir(c, command);
+	int rc = settle_dir(o, command);
 
 	if (!rc)
-		rc = settle_stages(c, command);
+		rc = settle_dev(o, command);
 	if (rc)
 		return rc;
-	if (c->config.sample && c->config.budget) {
-		complain("%s: --sample or --budget, not both", command);
-		return EXIT_USAGE;
-	}
-	if (c->config.fine && !c->config.sample) {
-		complain("%s: --fine needs --sample: sampling "
-			 "bursts attach tracepoints only", command);
-		return EXIT_USAGE;
-	}
-	if (c->cgroup && c->config.udp && !c->config.sample) {
-		complain("%s: --cgroup with --udp needs --sample: sampling "
-			 "bursts do not see the socket of a datagram", command);
-		return EXIT_USAGE;
-	}
-	if (!c->config.sample && !c->config.budget)
-		c->config.budget = CHOICE_BUDGET;
-	if (c->config.budget)
-		c->config.stage_times = true;
-	if (c->dev) {
-		c->config.ifindex = if_nametoindex(c->dev);
-		if (!c->config.ifindex) {
-			complain("%s: no interface \"%s\" here", command,
-				 c->dev);
-			return EXIT_FAILED;
-		}
-	}
-	settle_addr(&c->config);
-	describe(c);
-	rc = settle_filter(c, command);
+	settle_addr(&o->config);
+	describe(o);
+	rc = settle_pcap(o, command);
 	if (!rc)
-		rc = settle_netns(c, command);
+		rc = settle_netns(o, command);
 	if (!rc)
-		rc = settle_cgroup(c, command);
-	return rc ? rc : settle_arm(c, command);
+		rc = settle_cgroup(o, command);
+	return rc ? rc : settle_arm(o, command);
 }
