@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "duty-cycle.h"
 #include "events.h"
 #include "hooks.h"
+#include "load-error.h"
 #include "probe.h"
 #include "probe-dispatch.h"
 #include "pathprof.skel.h"
@@ -48,23 +48,6 @@ struct session {
 	uint64_t bursts_ns, last_ns;	/* their cost; when the last one closed */
 	struct events *events;		/* NULL: none are kept */
 };
-
-/* libbpf's own messages would bury ours; keep the last one for the reason. */
-static char libbpf_last[256];
-
-static int keep_message(enum libbpf_print_level level, const char *format,
-			va_list args)
-{
-	va_list copy;
-
-	va_copy(copy, args);
-	if (level == LIBBPF_WARN)
-		vsnprintf(libbpf_last, sizeof(libbpf_last), format, copy);
-	va_end(copy);
-	if (getenv("PATHPROF_DEBUG"))
-		vfprintf(stderr, format, args);
-	return 0;
-}
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -114,21 +97,6 @@ static int64_t still_followed(struct session *s)
 {
 	return __atomic_load_n(&s->skel->bss->tracked_count,
 			       __ATOMIC_SEQ_CST);
-}
-
-static int load_failed(int rc, char *err, size_t len)
-{
-	if (rc == -EPERM) {
-		snprintf(err, len, "the kernel refuses to load BPF programs "
-			 "for this user (%s); recording needs root, or CAP_BPF "
-			 "and CAP_PERFMON, and BPF that is not locked down",
-			 strerror(-rc));
-		return -EOPNOTSUPP;
-	}
-	libbpf_last[strcspn(libbpf_last, "\n")] = 0;
-	snprintf(err, len, "the kernel did not take the BPF programs: %s (%s)",
-		 strerror(-rc), libbpf_last);
-	return -EOPNOTSUPP;
 }
 
 static void run_program(const struct bpf_program *prog)
@@ -299,7 +267,7 @@ static int load(struct session *s, char *err, size_t len)
 	attach__register();
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
-		return load_failed(-errno, err, len);
+		return load_error__explain(-errno, err, len);
 	rc = attach__find(&s->attached, s->skel->obj, !in_bursts(s),
 			  &s->drops, err, len);
 	if (rc)
@@ -324,7 +292,7 @@ static int load(struct session *s, char *err, size_t len)
 	rc = pathprof_bpf__load(s->skel);
 	attach__loading(NULL);
 	if (rc)
-		return load_failed(rc, err, len);
+		return load_error__explain(rc, err, len);
 	s->sums = (struct sums){
 		.path_values = s->skel->maps.path_values,
 		.counts = s->skel->maps.counts,
@@ -443,7 +411,7 @@ int session__start(struct session **out, const struct session_config *config,
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	libbpf_set_print(keep_message);
+	load_error__listen();
 	pthread_mutex_init(&s->lock, NULL);
 	s->config = *config;
 	rc = load(s, err, len);
@@ -594,10 +562,10 @@ int session__probe(struct profile *p, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	libbpf_set_print(keep_message);
+	load_error__listen();
 	s->skel = pathprof_bpf__open();
 	if (!s->skel)
-		rc = load_failed(-errno, err, len);
+		rc = load_error__explain(-errno, err, len);
 	else
 		rc = attach__find(&s->attached, s->skel->obj, true,
 				  &s->drops, err, len);
