@@ -111,7 +111,8 @@ static void put_packet(const struct journeys *all, const struct journey *j,
 		 "waiting %llu ns; interface %u, namespace %u", j->number,
 		 words, path__id(&all->profile, &sum.path, id),
 		 (unsigned long long)sum.work_ns,
-		 (unsigned long long)sum.wait_ns, j->ifindex, j->netns);
+		 (unsigned long long)sum.wait_ns, j->flow.ifindex,
+		 j->flow.netns);
 	begin(&b, 6);
 	put32(&b, 0);
 	put32(&b, ns >> 32);

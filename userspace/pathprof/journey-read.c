@@ -22,28 +22,32 @@ static void read_address(struct reader *r, const json_t *o, const char *key,
 		reader__refuse(r, "is no address", key);
 }
 
+static void read_flow(struct reader *r, const json_t *o,
+		      struct journey_flow *flow)
+{
+	read_address(r, o, "source", flow->source, sizeof(flow->source));
+	read_address(r, o, "destination", flow->destination,
+		     sizeof(flow->destination));
+	flow->source_port = reader__number(r, o, "source_port", UINT16_MAX);
+	flow->destination_port = reader__number(r, o, "destination_port",
+						UINT16_MAX);
+	flow->ifindex = reader__number(r, o, "ifindex", INT32_MAX);
+	flow->netns = reader__number(r, o, "netns", UINT32_MAX);
+}
+
 static void read_place(struct reader *r, const json_t *o,
 		       struct journey_event *e)
 {
-	struct journey_place *place;
-
 	if (!json_object_get(o, "device"))
 		return;
-	place = calloc(1, sizeof(*place));
-	e->place = place;
-	if (!place) {
+	e->place = calloc(1, sizeof(*e->place));
+	if (!e->place) {
 		reader__refuse(r, "does not fit into memory", "device");
 		return;
 	}
-	reader__text(r, o, "device", place->device, sizeof(place->device));
-	read_address(r, o, "source", place->source, sizeof(place->source));
-	read_address(r, o, "destination", place->destination,
-		     sizeof(place->destination));
-	place->source_port = reader__number(r, o, "source_port", UINT16_MAX);
-	place->destination_port = reader__number(r, o, "destination_port",
-						 UINT16_MAX);
-	place->ifindex = reader__number(r, o, "ifindex", INT32_MAX);
-	place->netns = reader__number(r, o, "netns", UINT32_MAX);
+	reader__text(r, o, "device", e->place->device,
+		     sizeof(e->place->device));
+	read_flow(r, o, &e->place->flow);
 }
 
 static void read_event(struct reader *r, const json_t *o,
@@ -65,22 +69,6 @@ static void read_event(struct reader *r, const json_t *o,
 	if (json_object_get(o, "facts"))
 		reader__words(r, o, "facts", fact_name, &e->facts);
 	read_place(r, o, e);
-}
-
-static void read_flow(struct reader *r, const json_t *o, struct journey *j)
-{
-	if (!json_object_get(o, "source"))
-		return;
-	j->flow = true;
-	read_address(r, o, "source", j->source, sizeof(j->source));
-	read_address(r, o, "destination", j->destination,
-		     sizeof(j->destination));
-	j->source_port = reader__number(r, o, "source_port", UINT16_MAX);
-	j->destination_port = reader__number(r, o, "destination_port",
-					     UINT16_MAX);
-	j->seq = reader__number(r, o, "seq", UINT32_MAX);
-	j->ifindex = reader__number(r, o, "ifindex", INT32_MAX);
-	j->netns = reader__number(r, o, "netns", UINT32_MAX);
 }
 
 static int digit(char c)
@@ -145,7 +133,11 @@ static void read_packet(struct reader *r, const json_t *o,
 		j->end = reader__word(r, o, "end", PATHPROF_END_MAX, end_word);
 	reader__words(r, o, "flags", flag_name, &j->flags);
 	reader__words(r, o, "facts", fact_name, &j->facts);
-	read_flow(r, o, j);
+	if (json_object_get(o, "source")) {
+		j->has_flow = true;
+		read_flow(r, o, &j->flow);
+		j->seq = reader__number(r, o, "seq", UINT32_MAX);
+	}
 	read_capture(r, o, j);
 	read_state(r, o, j);
 	events = reader__array(r, o, "events", EVENTS_MAX);

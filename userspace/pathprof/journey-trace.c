@@ -190,6 +190,7 @@ static void put_slice(struct trace *t, const struct slice *s)
 	}
 	printf("\"");
 	if (!s->step) {
+		const struct journey_flow *flow = &s->j->flow;
 		struct profile_path path = {};
 		struct journey_sum sum;
 		char words[RENDER_WORDS], id[PATH_ID];
@@ -201,8 +202,8 @@ static void put_slice(struct trace *t, const struct slice *s)
 		put_text(words);
 		printf("\",\"path_id\":\"%s\",\"flow\":\"%s:%u > %s:%u\"",
 		       path__id(&t->all->profile, &sum.path, id),
-		       s->j->source, s->j->source_port, s->j->destination,
-		       s->j->destination_port);
+		       flow->source, flow->source_port, flow->destination,
+		       flow->destination_port);
 	}
 	printf("}}");
 }

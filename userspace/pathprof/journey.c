@@ -90,11 +90,13 @@ const struct profile_path *journey__path(const struct journeys *all,
 
 static bool same_flow(const struct journey *a, const struct journey *b)
 {
-	return a->flow && b->flow && a->family == b->family &&
-	       a->source_port == b->source_port &&
-	       a->destination_port == b->destination_port &&
-	       !strcmp(a->source, b->source) &&
-	       !strcmp(a->destination, b->destination);
+	const struct journey_flow *x = &a->flow, *y = &b->flow;
+
+	return a->has_flow && b->has_flow && a->family == b->family &&
+	       x->source_port == y->source_port &&
+	       x->destination_port == y->destination_port &&
+	       !strcmp(x->source, y->source) &&
+	       !strcmp(x->destination, y->destination);
 }
 
 /* Does the data of `part` begin within that of `whole`? */
@@ -107,8 +109,8 @@ static bool within(const struct journey *part, const struct journey *whole)
 static bool merged_into(const struct journey *j, const struct journey *head)
 {
 	return j->end == END_MERGED && head->end != END_MERGED &&
-	       j->dir == head->dir && j->netns == head->netns &&
-	       j->ifindex == head->ifindex &&
+	       j->dir == head->dir && j->flow.netns == head->flow.netns &&
+	       j->flow.ifindex == head->flow.ifindex &&
 	       head->flags & PF_GRO_MERGED && within(j, head) &&
 	       head->start_ns <= j->start_ns && head->nevents > 1 &&
 	       j->start_ns <= head->start_ns + head->events[1].ns;

@@ -12,12 +12,17 @@
 #define EVENTS_FORMAT	"pathprof-events"
 #define EVENTS_VERSION	1
 
-/* A device that a packet comes to, and its addresses there. */
-struct journey_place {
-	char device[16];
+/* Addresses of a packet, and the interface where it has them. */
+struct journey_flow {
 	char source[46], destination[46];
 	uint16_t source_port, destination_port;
 	uint32_t ifindex, netns;
+};
+
+/* A device that a packet comes to. */
+struct journey_place {
+	char device[16];
+	struct journey_flow flow;
 };
 
 /* One clock of a packet: it enters a stage here. */
@@ -36,11 +41,10 @@ struct journey {
 	uint32_t number;
 	uint8_t dir, family, end;
 	bool ended;		/* end, reason, and the sums are known */
-	bool flow;		/* addresses and what follows are known */
-	char source[46], destination[46];
-	uint16_t source_port, destination_port;
+	bool has_flow;		/* flow and seq are known */
+	struct journey_flow flow;
 	uint32_t reason;
-	uint32_t seq, ifindex, netns;
+	uint32_t seq;
 	uint32_t bytes, segments;
 	uint32_t flags, facts;
 	uint32_t lost;
