@@ -141,6 +141,50 @@ told() {
 		grep -qE '^  10.9.0.1:[0-9]+ > 10.9.0.2:4023$' text
 }
 
+# OF PATH is the mean of the path with the same stages: before each path of the
+# file there is another one now, which differs in its first stage only.
+means() {
+	local number
+	python3 -IS - "$KEPT" >twins.events <<'END' || return
+import json, sys
+with open(sys.argv[1]) as f:
+    lines = [json.loads(line) for line in f]
+paths = lines[0]["profile"]["paths"]
+lines[0]["profile"]["paths"] = [
+    twin for path in paths for twin in (
+        dict(path, stages=[34 if path["direction"] == "tx" else 16]
+             + path["stages"][1:],
+             stage_ns=[3 * ns for ns in path["stage_ns"]],
+             work_ns=3 * path["work_ns"], wait_ns=3 * path["wait_ns"]),
+        path)]
+for line in lines:
+    print(json.dumps(line))
+END
+	for ((number = 1; number < $(wc -l <"$KEPT"); number++)); do
+		"$PP" journey twins.events $number || return
+	done >all.text
+	python3 -IS - "$KEPT" <<'END'
+import json, sys
+with open(sys.argv[1]) as f:
+    profile, *packets = [json.loads(line) for line in f]
+profile = profile["profile"]
+names = {s["id"]: s["name"] for s in profile["stages"]}
+def head(p):
+    return (p["direction"], p["family"], p["end"], p["reason"],
+            *sorted(p["flags"]), *sorted(p["facts"]))
+shown = open("all.text").read().split("STAGE\n")[1:]
+assert len(shown) == len(packets)
+for p, text in zip(packets, shown):
+    rows = [(line[46:].split("  ")[0], line[24:34].strip())
+            for line in text.split("\n\n")[0].splitlines()]
+    rows = [(stage, mean) for stage, mean in rows if mean.isdigit()]
+    want = [[(names[stage], str(ns // path["packets"]))
+             for stage, ns in zip(path["stages"][:-1], path["stage_ns"])]
+            for path in profile["paths"] if head(path) == head(p)]
+    assert rows and rows in want, (p["packet"], rows, want)
+END
+}
+
 # Lost events leave a gap that is shown, and an unknown end.
 gaps() {
 	python3 -IS - "$KEPT" >gaps.events <<'END'
@@ -283,12 +327,13 @@ no_bytes() {
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..36"
+echo "1..37"
 check "events add up to the profile" adds_up
 check "every packet's times add up" every_packet
 check "the slowest packets, and those of a path" chosen
 check "merged packets name each other" related
 check "a journey as text" told
+check "the means of a journey's own path" means
 check "lost events are shown" gaps
 check "no such file" refuses none.events 'No such file'
 check "a directory" refuses "$TMP" 'directory'

@@ -78,13 +78,16 @@ const struct profile_path *journey__path(const struct journeys *all,
 					 const struct journey_sum *sum)
 {
 	const struct profile *p = &all->profile;
+	struct path_key key;
 	size_t i;
 
-	for (i = 0; i < p->npaths; i++)
-		/* Events do not hold what is last, where it was dropped. */
-		if (!memcmp(&p->paths[i].key, &sum->path,
-			    offsetof(struct path_key, location)))
+	for (i = 0; i < p->npaths; i++) {
+		key = p->paths[i].key;
+		/* Events do not hold where a packet was dropped. */
+		key.location = sum->path.location;
+		if (!memcmp(&key, &sum->path, sizeof(key)))
 			return &p->paths[i];
+	}
 	return NULL;
 }
 
