@@ -419,6 +419,34 @@ separated() {
 		first_fact "prediction off" "" "prediction off"
 }
 
+# Data that --stages followed from its sender counts as received, too.
+whole_host() {
+	python3 -IS - "$KEPT" >whole.json <<'EOF' || return
+import json, sys
+with open(sys.argv[1]) as f:
+    p = json.load(f)
+for x in p["paths"]:
+    if x["direction"] == "rx" and "established" in x["flags"]:
+        x["direction"] = "tx"
+print(json.dumps(p))
+EOF
+	"$PP" explain --json "$KEPT" >one.json &&
+		"$PP" explain --json whole.json >two.json || return
+	python3 -IS - <<'EOF' || return
+import json
+def ways(name):
+    with open(name) as f:
+        return {b["branch"]: b["ways"] for b in json.load(f)["branches"]}
+one, two = ways("one.json"), ways("two.json")
+for branch in "prediction of data", "prediction of acks", "backlog":
+    assert one[branch] == two[branch], branch
+EOF
+	"$PP" merge -o many1.json "$KEPT" "$KEPT" "$KEPT" &&
+		"$PP" merge -o many2.json whole.json whole.json whole.json &&
+		"$PP" check --all --metric rx.data many1.json many2.json >text &&
+		grep -q 'rx.data.cost' text
+}
+
 # Times of stages are kept where they are, add up, and have quantiles.
 timed() {
 	python3 -IS - "$KEPT" <<'END' || return
@@ -453,7 +481,7 @@ END
 	exit 4
 }
 echo "KTAP version 1"
-echo "1..44"
+echo "1..45"
 check "JSON survives reading and writing" round_trip
 check "text shows the account and fits 80 columns" text
 check "filters survive, and are shown" filter
@@ -504,6 +532,7 @@ check "exports have the same sums" exported
 check "times of stages are kept, add up and have quantiles" timed
 check "control characters and markup are not passed on" hostile
 check "explain" explained
+check "explain a path through the whole host" whole_host
 check "the fact that separates the ways comes first" separated
 check "completion is valid bash" eval '"$PP" completion | bash -n'
 check "cut short anywhere" truncated

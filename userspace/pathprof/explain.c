@@ -13,7 +13,7 @@ enum { CHEAP, EXPENSIVE, NEITHER };
 
 static bool is_rx(const struct path_key *k, uint32_t flags)
 {
-	return k->dir == DIR_RX && (k->flags & flags) == flags;
+	return path_is_rx(k) && (k->flags & flags) == flags;
 }
 
 static int way_prediction(const struct path_key *k)

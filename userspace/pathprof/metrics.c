@@ -46,7 +46,9 @@ struct sum {
 
 static bool is_kind(const struct path_key *key, const struct kind *k)
 {
-	return key->dir == k->dir && (key->flags & k->flags) == k->flags;
+	bool same = k->dir == DIR_RX ? path_is_rx(key) : key->dir == k->dir;
+
+	return same && (key->flags & k->flags) == k->flags;
 }
 
 static struct sum sum_of(const struct profile *p, const struct kind *k)

@@ -301,7 +301,7 @@ void profile__totals(const struct profile *p, struct profile_totals *t)
 		t->packets += path->sum.packets;
 		t->bytes += path->sum.bytes;
 		t->work_ns += path->sum.work_ns;
-		if (path->key.dir != DIR_RX || !(path->key.flags & PF_DATA) ||
+		if (!path_is_rx(&path->key) || !(path->key.flags & PF_DATA) ||
 		    !(path->key.flags & PF_EST))
 			continue;
 		t->data += path->sum.packets;

@@ -119,6 +119,15 @@ struct profile {
 	size_t ncpus;
 };
 
+/*
+ * A packet that this host received: the path of one that --stages followed from
+ * its sender ends at the receiver as well.
+ */
+static inline bool path_is_rx(const struct path_key *k)
+{
+	return k->dir == DIR_RX || k->flags & PF_EST;
+}
+
 struct profile_totals {
 	uint64_t packets, bytes, work_ns;
 	uint64_t done;		/* came to an end of their own */

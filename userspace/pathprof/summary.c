@@ -28,7 +28,7 @@ static void find_reasons(const struct profile *p, struct summary *s)
 
 	for (i = 0; i < p->npaths; i++) {
 		k = &p->paths[i].key;
-		if (k->dir != DIR_RX || !(k->flags & PF_DATA) ||
+		if (!path_is_rx(k) || !(k->flags & PF_DATA) ||
 		    !(k->flags & PF_EST))
 			continue;
 		if (k->flags & PF_FAST)
