@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# msstune's first diagnosis of faults and healthy loads that were written without its
+# rules (held_out_faults.py).
+#
+# usage: test_msstune_held_out.sh [faults | healthy | NAME...]     default: faults
+. "$(dirname "$0")/../../lib.sh"
+
+cases=$TOP/tests/guest/held_out_faults.py
+[ $# -gt 0 ] || set -- faults
+case $1 in
+faults) plan "$(grep -c . < <(/usr/bin/python3 "$cases" list faults))" ;;
+healthy) plan "$(grep -c . < <(/usr/bin/python3 "$cases" list healthy))" ;;
+*) plan $# ;;
+esac
+modprobe -a sch_netem sch_tbf sch_fq sch_cake veth dummy tcp_diag nf_tables \
+	nf_conntrack nft_ct nft_limit nft_reject_inet || exit
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+echo +cpu +memory >/sys/fs/cgroup/cgroup.subtree_control
+python_cases "$cases" "$@"
