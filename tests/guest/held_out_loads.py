@@ -124,6 +124,20 @@ def stream(port, write=1 << 16, pause=0.0, options=(), address=ADDRESS, flags=0)
     return run
 
 
+def ticking(port, tick, write=1 << 16):
+    """Writes what the socket takes at each tick of a loop that does other work."""
+    def run():
+        sock, data = dial(port), bytes(write)
+        sock.setblocking(False)
+        while True:
+            try:
+                while True:
+                    sock.send(data)
+            except BlockingIOError:
+                time.sleep(tick)
+    return run
+
+
 def reap(sock):
     """Take the completions of MSG_ZEROCOPY."""
     try:
@@ -230,14 +244,15 @@ def many(port, count, size, pause):
 # --- Servers (handlers of wide.serve) --------------------------------------------
 
 def answer(size, reply, pieces=1, flags=0, most=0):
-    """Answers requests, in so many writes; @most: stops after so many requests."""
+    """Answers requests, in so many writes; @most: reads no more after so
+    many requests."""
     def handle(peer):
         if pieces == 1 and not flags:
             peer.setsockopt(*NODELAY[0])
         number = 0
         while take(peer, size):
             number += 1
-            if most and number > most:
+            if number == most:
                 forever()
             for _ in range(pieces):
                 peer.sendall(bytes(reply // pieces), flags)
@@ -259,6 +274,8 @@ def reads(size, pause=0.0, batch=0, options=()):
         for option in options:
             peer.setsockopt(*option)
         while True:
+            if options:     # SO_RCVLOWAT: recv() alone would take what there is
+                select.select([peer], [], [])
             if not (take(peer, batch) if batch else peer.recv(size)):
                 return
             if pause:
@@ -316,14 +333,34 @@ def sends_file(path, size):
     return handle
 
 
-def unread(room):
-    """Does not read, in a cgroup with little memory left for sockets."""
-    def handle(peer):
+def server_with(port, options, handle=wide.discard):
+    """A server that sets its options before it listens."""
+    with inside(wide.B):
+        listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for option in options:
+        listener.setsockopt(*option)
+    listener.bind((ADDRESS, port))
+    listener.listen()
+
+    def run():
+        handle(listener.accept()[0])
+    return run
+
+
+def short_of_memory(port, room):
+    """A reader in a cgroup with little memory left for its socket, which counts from
+    accept()."""
+    listener = listening(port=port)
+
+    def run():
         MEMORY.mkdir(exist_ok=True)
         (MEMORY / "cgroup.procs").write_text(f"{os.getpid()}\n")
+        peer, buffer = listener.accept()[0], bytearray(1 << 16)
+        for _ in range(20):
+            peer.recv_into(buffer)
         now = int((MEMORY / "memory.current").read_text())
         (MEMORY / "memory.max").write_text(f"{now + room}\n")
-        buffer = bytearray(1 << 14)
         while peer.recv_into(buffer):
-            time.sleep(0.001)
-    return handle
+            pass
+    return run
