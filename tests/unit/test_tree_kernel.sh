@@ -75,7 +75,7 @@ times() {
 }
 
 echo "KTAP version 1"
-echo "1..27"
+echo "1..32"
 
 play nothing
 expect "no tree named" 2 "usage:"
@@ -104,6 +104,8 @@ for tool in gcc ld make flex bison bc perl python3 pahole lz4; do
 	printf '#!/bin/bash\nexit 1\n' >"$tmp/bin/$tool"
 done
 chmod +x "$tmp"/bin/*
+LLVM=-14 path=$tmp/bin expect "those of clang, too" 3 \
+	"missing: clang-14, ld.lld-14, .*llvm-strip-14; .* and install clang" "$tmp/tree"
 path=$tmp/bin expect "missing headers are named" 3 "missing: libelf" "$tmp/tree"
 
 "$top/scripts/setup" --check bisect 2>"$tmp/said" || {
@@ -132,6 +134,15 @@ expect "another commit, with another Kconfig" 0 "built in" "$tmp/tree"
 verdict "configures again, and the last image is gone" "$(
 	[ "$(times)" -eq 1 ] && [ ! -e "$first" ] || echo "it did not, or is not")"
 printf 'CONFIG_NET_SCH_SFQ=y\nCONFIG_HZ_250=n\n' >"$tmp/own"
+mkdir "$tmp/llvm"
+for tool in clang ld.lld llvm-{ar,nm,objcopy,objdump,readelf,strip}; do
+	printf '#!/bin/sh\necho "%s 99"\n' "$tool" >"$tmp/llvm/$tool"
+done
+chmod +x "$tmp/llvm/"*
+LLVM=$tmp/llvm/ expect "another compiler" 0 "built in" "$tmp/tree"
+verdict "is another configuration" "$([ "$(times)" = 1 ] || echo "not configured")"
+expect "and the first one again" 0 "built in" "$tmp/tree"
+verdict "is so, too" "$([ "$(times)" = 1 ] || echo "not configured")"
 expect "options of one's own" 0 "built in" --config "$tmp/own" "$tmp/tree"
 verdict "replace those of the fragment" "$(
 	grep -c -x -e CONFIG_NET_SCH_SFQ=y -e CONFIG_HZ_250=n \
