@@ -9,6 +9,9 @@ unprofiled run as its member "load" (profile-format.rst).
 With "functions" instead of "no" it also writes FOLDER/WORKLOAD.functions, the
 calls of each function of the kernel in a shortened run.
 
+A workload can be a user's: NAME=COMMAND.  The command runs in a shell in one
+namespace, the name of the other is in PEER, its address in PEER_ADDRESS.
+
 usage: measure.py LOAD PATHPROF FOLDER FIRST-SEED ROUNDS no|functions WORKLOAD...
 """
 import json
@@ -21,7 +24,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from workloads import WORKLOADS
+from workloads import named
 
 # Seconds of guest time that the kernel has to remove namespaces.
 TEARDOWN = 2
@@ -102,18 +105,53 @@ class Bed:
         time.sleep(TEARDOWN)
 
 
-def arguments(load):
-    """tcpload for one run, from namespace a to b."""
-    return ["tcpload", *load.split(), "--to", "b", "--address", "10.9.0.2",
-            "--device", "veth0"]
+def arguments(workload, warm_up=False):
+    """One run, from namespace a to b."""
+    inside = ["ip", "netns", "exec", "a"]
+    if workload.command:
+        return [*inside, "env", "PEER=b", "PEER_ADDRESS=10.9.0.2", "sh", "-c",
+                workload.command]
+    load = workload.warm_up if warm_up else workload.load
+    return [*inside, "tcpload", *load.split(), "--to", "b", "--address",
+            "10.9.0.2", "--device", "veth0"]
+
+
+def packets():
+    """IP packets in and out of namespace a, over any device."""
+    lines = [line.split() for line in run(
+        "ip", "netns", "exec", "a", "cat", "/proc/net/snmp").splitlines()]
+    names, values = [words for words in lines if words[0] == "Ip:"]
+    ip = dict(zip(names, values))
+    return int(ip["InReceives"]) + int(ip["OutRequests"])
+
+
+def result(output):
+    """The object that a load printed last, or None."""
+    try:
+        load = json.loads(output.splitlines()[-1])
+        return {key: load[key] for key in ("ns", "packets", "bytes")
+                if key != "bytes" or key in load}
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def unprofiled(workload, command, env):
+    """What a run without pathprof took.  A user's command may print it as
+    tcpload does; otherwise its time and packets are counted here."""
+    if not workload.command:
+        return json.loads(run(*command, env=env))
+    before, start = packets(), time.monotonic_ns()
+    output = run(*command, env=env)
+    ns = time.monotonic_ns() - start
+    return result(output) or {"ns": ns, "packets": packets() - before}
 
 
 def record(workload, pathprof, output, seed):
     """One round: the unprofiled run, then the profiled one, one file."""
-    command = ["ip", "netns", "exec", "a", *arguments(workload.load)]
+    command = arguments(workload)
     # pathprof compares recordings of one command only: no option for the seed.
     env = {**os.environ, "TCPLOAD_SEED": str(seed)}
-    load = json.loads(run(*command, env=env))
+    load = unprofiled(workload, command, env)
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile"
         run(pathprof, "record", "--sample", 1, *workload.record.split(),
@@ -134,7 +172,7 @@ def count_functions(workload, output):
     if not switch.exists():
         return
     switch.write_text("1")
-    run("ip", "netns", "exec", "a", *arguments(workload.warm_up))
+    run(*arguments(workload, warm_up=True))
     switch.write_text("0")
     calls = {}
     for table in (tracing / "trace_stat").glob("function*"):
@@ -152,18 +190,19 @@ def main():
     shutil.copy(load, programs / "tcpload")
     shutil.copy(pathprof, programs / "pathprof")
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
-    for name in names:
-        with Bed(WORKLOADS[name]) as _, all_first_come():
-            run("ip", "netns", "exec", "a", *arguments(WORKLOADS[name].warm_up))
+    for name, workload in map(named, names):
+        with Bed(workload) as _, all_first_come():
+            run(*arguments(workload, warm_up=True))
             for seed in range(int(first), int(first) + int(rounds)):
-                done = record(WORKLOADS[name], "pathprof",
+                done = record(workload, "pathprof",
                               Path(folder) / f"{name}-{seed}.json", seed)
+                if not done["packets"]:
+                    sys.exit(f"record: {name}: no packet in namespace a")
                 print(f"{name:<10} seed {seed:3} {done['packets']:7} packets"
                       f"{done['ns'] / done['packets']:12.2f} ns each",
                       flush=True)
             if functions == "functions":
-                count_functions(WORKLOADS[name],
-                                Path(folder) / f"{name}.functions")
+                count_functions(workload, Path(folder) / f"{name}.functions")
 
 
 if __name__ == "__main__":

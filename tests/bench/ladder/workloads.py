@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The named workloads: traffic, network and options of recording."""
+"""The named workloads: traffic, network and options of recording; and those of
+a user, NAME=COMMAND."""
+import re
 import sys
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ class Workload:
     delay_us: int = 0   # netem, each way
     drop_each: int = 0  # N: every N-th packet sent is dropped
     record: str = ""    # options of pathprof record
+    command: str = ""   # of a user, for a shell, instead of tcpload
 
     @property
     def waits(self):
@@ -64,10 +67,22 @@ WORKLOADS = {
 }
 
 
+#: A user's workload: its name is that of a file.
+OWN = re.compile(r"([a-z][a-z0-9-]*)=(.*\S.*)", re.DOTALL)
+
+
+def named(text):
+    """(name, workload) of NAME or NAME=COMMAND; None if there is none."""
+    own = OWN.fullmatch(text)
+    if own and own[1] not in WORKLOADS:
+        return own[1], Workload("a command of the user", "", command=own[2])
+    return (text, WORKLOADS[text]) if text in WORKLOADS else None
+
+
 def main():
     """Without an argument: list them; with one: does that workload exist?"""
     if len(sys.argv) > 1:
-        return sys.argv[1] not in WORKLOADS
+        return named(sys.argv[1]) is None
     for name, workload in WORKLOADS.items():
         print(f"{name:<10} {workload.about}")
     return 0
