@@ -11,36 +11,46 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/build/bin" "$tree/tests/bench" "$tmp/linux"
-cp "$top"/scripts/bisect{-step,_report.py} "$tree/scripts/"
+cp "$top"/scripts/bisect{-step,_*.py} "$tree/scripts/"
 cp -r "$top/tests/bench/ladder" "$tree/tests/bench/"
 ln -s "${PATHPROF:-$top/build/bin/pathprof}" "$tree/build/bin/pathprof"
 
 # Each recording takes a line of the file script: its exit status, or how much
-# more the stage estab costs, in %.  The functions it runs are in the file runs.
+# more the stage estab costs, in %, or "image" for what the image holds.  The
+# functions it runs are in the file runs.
 cat >"$tree/scripts/workload" <<END
 #!/bin/bash
 echo "\$@" >>"$tmp/calls"
+name=\${@: -1}
 case " \$* " in
 *" -r 0 "*)
-	for workload; do cp "$tmp/runs" "\$6/\$workload.functions" 2>/dev/null; done
+	for workload; do
+		cp "$tmp/runs" "\$6/\${workload%%=*}.functions" 2>/dev/null
+	done
 	exit 0
 	;;
-*" --functions "*) cp "$tmp/runs" "\$6/\${@: -1}.functions" ;;
+*" --functions "*) cp "$tmp/runs" "\$6/\${name%%=*}.functions" ;;
 esac
 line=\$(head -n 1 "$tmp/script")
-sed -i 1d "$tmp/script"
+if [ "\$line" = image ]; then
+	line=\$(cat "\$2")
+else
+	sed -i 1d "$tmp/script"
+fi
 case \$line in
 exit*) \$line ;;
 esac
 release=6.1.0-56-amd64
 [[ \$2 != */vmlinuz-of-tree ]] || release=6.12.117
-exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\${@: -1}.json" \
+exec python3 -B "$top/tests/unit/kept_profile.py" "\$6/\${name%%=*}.json" \
 	"slower('estab', 1 + \$line / 100); p['kernel']['release'] = '\$release'"
 END
 cat >"$tree/scripts/tree-kernel" <<END
 #!/bin/sh
 echo "tree-kernel \$*" >>"$tmp/calls"
 while [ "\$1" != --copy ]; do shift; done
+[ ! -e "\$3/broken" ] || exit 125
+[ ! -e "\$3/cost" ] || cp "\$3/cost" "\$2/vmlinuz-of-tree"
 cp "$tmp/functions" "\$2/functions.json"
 cp "$tmp/made" "\$2/made-from"
 echo compiling
@@ -93,7 +103,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..55
+echo 1..74
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
@@ -182,5 +192,59 @@ expect "either way" 0 "narrow: two recordings differ" 1.1,0.9,0.9 \
 expect "two kernels can be compared at once" 1 "rx.at.estab" \
 	0,0.1,0.2,0.1,0,5,5 --compare 6.1 6.12
 expect "which takes no other baseline" 128 "leave out" "" --compare 6.1 -b x 6.12
+
+# A workload of the user.
+echo 1 >"$tmp/load.pkt"
+own="for i in 1 2; do drill $tmp/load.pkt; done"
+expect "a workload of the user has no name of its own to choose" 128 \
+	"leave out -w" "" --load "$own" -w bulk 6.1
+expect "without a baseline it prints how to make one for it" 128 \
+	"bisect-step --good --load 'for i" "" --load "$own" 6.1
+expect "its baseline is five recordings" 0 "5 of 5" 0,0.1,0.2,0.1,0 \
+	--good --load "$own" 6.1
+calls "of the command" "own-[0-9a-f]*=for .* drill $tmp/load.pkt" 5
+expect "it is compared like the others" 1 "worse *rx.at.estab" 5,5 --load "$own" 6.1
+expect "another command has no baseline" 128 "record one" 0 --load "drill x" 6.1
+echo 2 >"$tmp/load.pkt"
+expect "nor has another content of its files" 128 "other files of the workload" 0 \
+	--load "$own" 6.1
+
+# A series of commits: a gain at 3, which 6 takes back; 5 cannot be built.
+rm -r "$tmp/linux/.git"
+git_() { git -C "$tmp/linux" -c user.name=x -c user.email=x@localhost "$@"; }
+git_ init -q -b work
+for cost in 0 0.01 0.02 -5 -5.01 -5 0.02 0 0.01; do
+	place=$(git_ rev-list --count HEAD 2>/dev/null) || place=0
+	rm -f "$tmp/linux/broken"
+	[ "$place" != 5 ] || touch "$tmp/linux/broken"
+	echo $cost >"$tmp/linux/cost"
+	git_ add -A && git_ commit -q -m "commit $place"
+	git_ tag "c$place"
+done
+whole="c0..c8"
+expect "a series takes two commits" 128 "takes A..B" 0 --series c0 .
+expect "in a tree" 128 "takes A..B" 0 --series $whole 6.1
+expect "the first before the last" 128 "merge-base" 0 --series c8..c0 .
+expect "without other comparisons" 128 "leave out" 0 --series $whole --good .
+expect "a loss is found that takes back an earlier gain" 1 \
+	"^worse: between .* commit 4 and .* commit 6, 2 commits" image --series $whole --points 3 .
+expect "which a comparison of both ends does not show" 0 "0 findings" image \
+	--series $whole --points 2 .
+expect "the gain can be searched for" 1 "^better: .* commit 3$" image \
+	--series $whole --points 3 --better .
+calls "its two kernels are recorded again" "-s 251 " 2
+expect "no commit is named where none is worse" 0 "0 findings, 3 of" image \
+	--series c6..c8 .
+expect "a series without a kernel that can be judged has no verdict" 125 "1 of 2 commits" \
+	image --series c4..c5 .
+n=$((n + 1))
+if [ "$(git_ rev-parse --abbrev-ref HEAD)" = work ]; then
+	echo "ok $n the branch is checked out again"
+else
+	echo "not ok $n the branch is checked out again"
+	bad=1
+fi
+echo changed >"$tmp/linux/cost"
+expect "a tree with changes is left alone" 128 "not committed" image --series $whole .
 expect "tolerance must be a number" 128 tolerance 0 --tolerance x 6.1
 exit $bad
