@@ -40,7 +40,7 @@ def mptcp():
 
 
 def repair():
-    """a socket in repair mode is left alone, and counted from its end on"""
+    """a socket is left alone in repair mode, and counted afterwards"""
     ends = []
     for name, other, seq, ack in (("c", "d", 1000, 5000),
                                   ("d", "c", 5000, 1000)):
@@ -103,7 +103,7 @@ def assert_untouched(was, name):
 
 
 def ktls_kept():
-    """kTLS on a connection treated before"""
+    """kTLS can start on a treated connection"""
     sock, peer = connect()
     small_window(sock, peer)
     for end in sock, peer:
@@ -145,7 +145,7 @@ def sockmap():
 # --- The handshake's variants ------------------------------------------------
 
 def fast_open():
-    """TCP Fast Open: a cookie, then data in the SYN"""
+    """TCP Fast Open carries data in the SYN"""
     enter("a")
     sh("ip netns exec a ip tcp_metrics flush all >/dev/null 2>&1 || true")
     for name in "ab":
@@ -175,7 +175,7 @@ def fast_open():
 
 
 def ipv6():
-    """IPv6, treated on both sides"""
+    """IPv6 works, both sides treated"""
     sock, peer = unscaled(address="fd09::2")
     stepped(sock, peer)
     close(sock, peer)
@@ -186,7 +186,7 @@ def ipv6():
 
 
 def syn_cookies():
-    """SYN cookies, treated on both sides"""
+    """SYN cookies work, both sides treated"""
     before = netstat("b", "SyncookiesRecv")
     with setting("b", "ipv4/tcp_syncookies", 2):
         sock, peer = unscaled()
@@ -215,7 +215,7 @@ def stop_and_go(sock, peer):
 
 
 def zero_window_sender():
-    """zero-window probes, windows below one MSS, sender treated"""
+    """zero-window probes get through, windows below one MSS, sender treated"""
     sock, peer = connect()
     small_window(sock, peer)
     stop_and_go(sock, peer)
@@ -223,7 +223,7 @@ def zero_window_sender():
 
 
 def zero_window_receiver():
-    """zero-window probes, receiver treated"""
+    """zero-window probes get through, receiver treated"""
     sock, peer = unscaled()
     stepped(sock, peer)
     stop_and_go(sock, peer)
@@ -246,7 +246,7 @@ def window_clamp():
 
 
 def shrink_window():
-    """tcp_shrink_window: windows that shrink, sender treated"""
+    """windows may shrink (tcp_shrink_window), sender treated"""
     with setting("b", "ipv4/tcp_shrink_window", 1):
         sock, peer = connect()
         # The sender must know of the smaller window before it sends: what
@@ -260,7 +260,7 @@ def shrink_window():
 
 
 def memory_pressure():
-    """memory pressure, both policies on"""
+    """transfers complete under memory pressure, both policies on"""
     def pressures():  # on either side
         return sum(netstat(name, "TCPMemoryPressures") for name in "ab")
 
@@ -335,17 +335,17 @@ def icmp_errors(version):
 
 
 def pmtu4():
-    """the path MTU falls during a treated transfer, IPv4"""
+    """a treated transfer continues when the path MTU falls, IPv4"""
     pmtu_icmp(4, "10.9.2.2")
 
 
 def pmtu6():
-    """the path MTU falls during a treated transfer, IPv6"""
+    """a treated transfer continues when the path MTU falls, IPv6"""
     pmtu_icmp(6, "fd09:2::2")
 
 
 def route_mtu():
-    """ip route change mtu during a treated transfer"""
+    """a treated transfer continues after ip route change mtu"""
     path_mtu("10.9.0.2", "ip -n a route change 10.9.0.0/24 dev va mtu 1500")
     sh("ip -n a route change 10.9.0.0/24 dev va")
 
@@ -353,7 +353,7 @@ def route_mtu():
 # --- Ways to send ------------------------------------------------------------
 
 def zerocopy():
-    """MSG_ZEROCOPY, sender treated"""
+    """MSG_ZEROCOPY works, sender treated"""
     sock, peer = connect()
     small_window(sock, peer)
     sock.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
@@ -379,7 +379,7 @@ def zerocopy():
 
 
 def send_file():
-    """sendfile and splice, sender treated"""
+    """sendfile and splice work, sender treated"""
     sock, peer = connect()
     small_window(sock, peer)
     data = pattern(200000)

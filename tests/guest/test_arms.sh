@@ -33,7 +33,7 @@ parameters() {
 	rmmod mssfrac
 	is "$got" "19712 19712 1 1 1 1 "
 }
-check "parameters are checked, and start values of every namespace" parameters
+check "module parameters are checked and become the defaults of namespaces" parameters
 
 # The tracepoint's file is there once the module is.
 "$LOAD" && echo 1 >/sys/kernel/tracing/events/mssfrac/conn_end/enable
@@ -50,7 +50,7 @@ ranges() {
 	set_in a ab_mark 4294967294 && set_in a ab_mark 0x10 &&
 		is "$(get_in a ab_mark)" 16 && set_in a ab_mark 0
 }
-check "ab_mark keeps its range, decimal and hexadecimal" ranges
+check "ab_mark accepts its range, in decimal and hexadecimal" ranges
 
 alone() {
 	local key
@@ -60,7 +60,7 @@ alone() {
 			set_in a $key 0 || return 1
 	done
 }
-check "the settings are their namespace's alone" alone
+check "a setting affects its own namespace only" alone
 
 # A user namespace without the capability in the network namespace.
 refused() {
@@ -79,26 +79,26 @@ check "writes without the capability are refused" refused
 # --- Counts -----------------------------------------------------------------
 
 case_of() { /usr/bin/python3 "$TOP/tests/guest/arms.py" "$1"; }
-check "counts of a closed connection are those of tcp_info" case_of closed
-check "counts of a reset one too" case_of reset
-check "counts of a disconnected and reused one too" case_of disconnected
-check "counts of an orphan too" case_of orphaned
-check "the totals hold what live connections counted" case_of live
+check "counts of a closed connection equal those of tcp_info" case_of closed
+check "counts of a reset connection equal those of tcp_info" case_of reset
+check "counts of a disconnected and reused socket equal those of tcp_info" case_of disconnected
+check "counts of an orphaned socket equal those of tcp_info" case_of orphaned
+check "the totals include live connections" case_of live
 check "the connections' counts add up to the totals" case_of sums
 
 # --- Arms -------------------------------------------------------------------
 
-check "arms can be told from endpoints, seed and percent" case_of hashed
+check "endpoints, seed and percent determine the arm" case_of hashed
 told() {
 	is "$(mssab arm --seed 7 --percent 10 10.9.0.1:40000 10.9.0.2:5201)" \
 		"stock 10" &&
 		is "$(mssab arm --seed 7 --percent 11 10.9.0.2:5201 \
 			10.9.0.1:40000)" "treated 10"
 }
-check "mssab arm tells the arm" told
-check "a mark pins a socket, a listener's children, a SYN's" case_of marked
-check "other marks pin nothing" case_of other_marks
-check "a later mark moves nothing" case_of fixed
-check "a BPF program can pin" case_of by_bpf
+check "mssab arm prints the arm" told
+check "a mark decides the arm: of a socket, of a listener, of a SYN" case_of marked
+check "other marks have no effect" case_of other_marks
+check "a mark that is set later has no effect" case_of fixed
+check "a BPF program can set the mark" case_of by_bpf
 check "the counts of both arms add up" case_of sums
-check "sockets older than the module are counted from then on" case_of old
+check "sockets older than the module are counted once it is loaded" case_of old

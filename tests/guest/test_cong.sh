@@ -58,7 +58,7 @@ listed() {
 	insmod "$CC_MODULE" && grep -w mssfrac <<<"$(available)" &&
 		! grep -w mssfrac <<<"$(allowed)"
 }
-check "loading makes it available, and allows it to nobody" listed
+check "after loading it is available, but restricted" listed
 
 # try: set it as nobody; prints ok or the errno's name
 try() {
@@ -73,7 +73,7 @@ except OSError as e:
 }
 allow() { sysctl -qw net.ipv4.tcp_allowed_congestion_control="$1"; }
 restricted() { is "$(try)" EPERM; }
-check "users may not select it" restricted
+check "users without privileges cannot select it" restricted
 nobody() {
 	local was
 	was=$(allowed)
@@ -81,28 +81,28 @@ nobody() {
 		allow "$was" && is "$(try)" EPERM &&
 		allow "$was mssfrac" && is "$(try)" "ok mssfrac"
 }
-check "they may once root has allowed it" nobody
+check "they can select it once root has allowed it" nobody
 
 # --- Selected -----------------------------------------------------------------
 
 unchosen() { is "$(cc_of a)" "$(sysctl -n net.ipv4.tcp_congestion_control)" &&
 	! grep mssfrac <<<"$(cc_of a)"; }
-check "loading does not choose it" unchosen
+check "loading does not select it" unchosen
 
-check "setsockopt chooses it, ss -ti shows it" sends 5100 mssfrac --cc mssfrac
+check "setsockopt selects it, and ss -ti shows it" sends 5100 mssfrac --cc mssfrac
 
 by_sysctl() {
 	set_cc a mssfrac && is "$(cc_of b)" "$(sysctl -n \
 		net.ipv4.tcp_congestion_control)" && sends 5101 mssfrac
 }
-check "sysctl chooses it, for one namespace" by_sysctl
+check "sysctl selects it for one namespace" by_sysctl
 
 # The module stays as long as a namespace's default, or a socket, needs it.  It
 # holds no other: mssfrac.ko, which diverts functions, comes and goes.
 held() {
 	! rmmod mssfrac_cc 2>"$TMP/err" && grep "in use" "$TMP/err"
 }
-check "a namespace's default keeps the module" held
+check "it cannot be unloaded while a namespace's default" held
 set_cc a cubic
 
 held_by_socket() {
@@ -113,14 +113,14 @@ held_by_socket() {
 	status=$?
 	stop && return $status
 }
-check "a socket keeps the module, and not mssfrac.ko" held_by_socket
+check "it cannot be unloaded while a socket uses it; mssfrac.ko can" held_by_socket
 
 by_route() {
 	ip -n a route replace 10.9.0.0/24 dev va congctl mssfrac &&
 		sends 5103 mssfrac &&
 		ip -n a route replace 10.9.0.0/24 dev va
 }
-check "a route chooses it" by_route
+check "a route selects it" by_route
 
 # --- What it must survive -------------------------------------------------------
 
@@ -170,8 +170,8 @@ switches() {
 	/usr/bin/python3 "$TMP/switch.py" "$1" || return
 	[ "$(retransmitted)" -gt "$was" ] || { echo "no loss"; return 1; }
 }
-check "loss, reordering and a change in mid-life lose no byte" switches 4
-check "the same over IPv6" switches 6
+check "no byte is lost under loss, reordering and a change of algorithm" switches 4
+check "no byte is lost under the same over IPv6" switches 6
 
 # ECN: marks instead of losses must lower the window as losses do.  netem drops
 # one SYN in fifty, for that cannot be marked; the kernel would send it again
@@ -196,7 +196,7 @@ with_policy() {
 	"$LOAD" && ip netns exec a sysctl -qw net.mssfrac.tx_frac=64 &&
 		sends 5105 mssfrac --cc mssfrac --rcvbuf 16000
 }
-check "works with tx_frac" with_policy
+check "it works together with tx_frac" with_policy
 
 # --- The end --------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ gone() {
 	done
 	is "$(available)" "$before"
 }
-check "unloads once nobody uses it, and leaves nothing" gone
+check "it unloads once unused, and leaves nothing behind" gone
 
 # In either order, loaded and unloaded beside the other module.
 orders() {
@@ -216,7 +216,7 @@ orders() {
 		insmod "$CC_MODULE" && rmmod mssfrac && insmod "$MODULE" &&
 		rmmod mssfrac && rmmod mssfrac_cc
 }
-check "loads and unloads in any order" orders
+check "both modules load and unload in any order" orders
 
 # Linux before 6.12 keeps a reference to a restricted congestion control that it
 # refuses as the default of a namespace (tcp_set_default_congestion_control), and
@@ -228,4 +228,4 @@ refused() {
 		grep "not permitted" "$TMP/err" || return 1
 	rmmod mssfrak_cc || [[ $(uname -r) == 6.1.* ]]
 }
-check "a namespace may not make it its default" refused
+check "a namespace cannot make it its default" refused

@@ -33,9 +33,9 @@ if [ -n "$other" ]; then
 		grep "was built for kernel .*, this is $(uname -r)" "$TMP/err" &&
 			! insmod "$other" 2>/dev/null
 	}
-	check "module of another kernel is refused in one sentence" wrong_kernel
+	check "a module of another kernel is refused in one sentence" wrong_kernel
 else
-	skip "module of another kernel is refused" "only one kernel was built"
+	skip "a module of another kernel is refused in one sentence" "only one kernel was built"
 fi
 
 out_of_range() {
@@ -49,7 +49,7 @@ out_of_range() {
 	grep "no parameter tx_fract" "$TMP/err" || return 1
 	! grep '^mssfrac ' /proc/modules
 }
-check "parameters unknown or out of range are refused" out_of_range
+check "unknown and out-of-range parameters are refused" out_of_range
 
 # stream PORT: a transfer that lasts until it is killed, as $!.  Not by transfer():
 # kill would end the shell that runs the function, and leave the connection open.
@@ -90,9 +90,9 @@ start_values() {
 	rmmod mssfrac
 	return $rc
 }
-check "parameters give every namespace its start values" start_values
+check "parameters become the defaults of namespaces" start_values
 
-check "loads" "$LOAD"
+check "the module loads" "$LOAD"
 twice() {
 	"$LOAD" 2>"$TMP/err" && return 1
 	grep "loaded already" "$TMP/err" && ! insmod "$MODULE" 2>/dev/null
@@ -106,7 +106,7 @@ defaults() {
 	for key in $KEYS; do got="$got$(get_in a "$key") "; done
 	is "$got" "0 0 0 0 32 100 0 0 "
 }
-check "observe-only by default" defaults
+check "by default the module only observes" defaults
 
 ranges() {
 	local pair key value before
@@ -124,7 +124,7 @@ ranges() {
 		is "$(get_in a "$key")" "$before" || return 1
 	done
 }
-check "values out of range are EINVAL and change nothing" ranges
+check "out-of-range values return EINVAL and change nothing" ranges
 
 limits() {
 	local pair
@@ -161,7 +161,7 @@ format() {
 	ip netns exec a awk 'NF != 2 || $2 !~ /^[0-9]+$/ { bad = 1 }
 		END { exit bad || NR != 32 }' /proc/net/mssfrac
 }
-check "/proc/net/mssfrac is 32 'key value' lines" format
+check "/proc/net/mssfrac has 32 lines of a key and a value" format
 
 # 3 transfers are 3 connections, sender and receiver each once, and the
 # segments are what the devices counted less handshakes and pure ACKs.
@@ -194,7 +194,7 @@ tracepoints() {
 	grep -m1 "align: .*dport=5410 arm=treated why=" $t/trace &&
 		grep -m1 "window: .*sport=5410 .*offer=" $t/trace
 }
-check "tracepoints window and align fire" tracepoints
+check "the tracepoints window and align fire" tracepoints
 
 # --- Policies ---------------------------------------------------------------
 
@@ -249,7 +249,7 @@ split() {
 	echo "$stock of 24 in the control arm"
 	[ "$stock" -gt 3 ] && [ "$stock" -lt 21 ]
 }
-check "ab_percent splits, and both ends choose the same arm" split
+check "ab_percent splits connections, and both ends choose the same arm" split
 set_in a ab_percent 100 && set_in b ab_percent 100
 
 # --- The end ----------------------------------------------------------------
@@ -284,7 +284,7 @@ unload_busy() {
 	done
 	kill "${pids[@]}" && wait_for 60 closed 5701
 }
-check "unloads under 8 transfers, which all go on" unload_busy
+check "8 transfers continue while the module unloads" unload_busy
 
 gone() {
 	[ ! -e /proc/net/mssfrac ] && [ ! -e /proc/sys/net/mssfrac ] &&
@@ -300,4 +300,4 @@ again() {
 		rmmod mssfrac || return 1
 	done
 }
-check "loads and unloads 10 times" again
+check "the module loads and unloads 10 times" again
