@@ -306,11 +306,11 @@ int cmd_check(const struct command *self, int argc, char **argv)
 	const char *metric = NULL;
 	const struct option_def options[] = {
 		{ 0, "tolerance", OPT_PERCENT, &tolerance, 0, 1000, "PCT",
-		  "change that counts as none (default 1 %)" },
+		  "ignore changes up to this (default 1 %)" },
 		{ 0, "metric", OPT_TEXT, &metric, 0, 0, "NAME",
-		  "only this metric, or those it is the beginning of" },
+		  "only metrics whose names begin with NAME" },
 		{ 0, "all", OPT_FLAG, &all, 0, 0, NULL,
-		  "print what is within its bounds, too" },
+		  "also print metrics within their bounds" },
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
 		RAW_OPTION(&raw),
 		{ 0 }

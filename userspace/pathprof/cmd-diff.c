@@ -186,7 +186,7 @@ int cmd_diff(const struct command *self, int argc, char **argv)
 		{ 0, "json", OPT_FLAG, &json, 0, 0, NULL, "print as JSON" },
 		RAW_OPTION(&raw),
 		{ 'n', "limit", OPT_UINT, &limit, 1, PATH_PATHS, "N",
-		  "show only the N greatest changes" },
+		  "show only the N largest changes" },
 		{ 0 }
 	};
 	int at = options__read(self, options, argc, argv), rc;

@@ -150,17 +150,17 @@ int cmd_journey(const struct command *self, int argc, char **argv)
 	struct wish wish = {};
 	const struct option_def options[] = {
 		{ 0, "slowest", OPT_FLAG, &wish.slowest, 0, 0, NULL,
-		  "the packet that took longest; a list in that order" },
+		  "show the slowest packet; with --list: slowest first" },
 		{ 0, "path", OPT_TEXT, &wish.path, 0, 0, "WORDS",
-		  "only of this path, as \"rx fast data\"; the median one" },
+		  "only this path, as \"rx fast data\"; shows the median" },
 		{ 0, "list", OPT_FLAG, &wish.list, 0, 0, NULL,
-		  "a line for each packet" },
+		  "print one line for each packet" },
 		{ 0, "json", OPT_FLAG, &wish.json, 0, 0, NULL,
 		  "print as JSON" },
 		{ 0, "trace", OPT_TEXT, &wish.trace, 0, 0, "TRACKS",
-		  "all packets as a Chrome trace, by stage or cpu" },
+		  "write a Chrome trace, one track per stage or cpu" },
 		{ 0, "pcapng", OPT_FLAG, &wish.pcapng, 0, 0, NULL,
-		  "all packets that have captured bytes, as pcapng" },
+		  "write captured bytes as pcapng" },
 		{ 0 }
 	};
 	const char *words[2] = {};

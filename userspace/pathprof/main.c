@@ -21,9 +21,9 @@ static const struct command commands[] = {
 	{ "diff", "[OPTIONS] OLD NEW",
 	  "Compare two profile files", cmd_diff },
 	{ "check", "[OPTIONS] BASE... NEW",
-	  "Report by exit status if a profile became worse", cmd_check },
+	  "Report by exit status whether a profile became worse", cmd_check },
 	{ "flame", "FILE >PICTURE.svg",
-	  "Draw a profile file", cmd_flame },
+	  "Draw a profile file as a flame graph (SVG)", cmd_flame },
 	{ "export", "[OPTIONS] FILE",
 	  "Write a profile file in another format", cmd_export },
 	{ "merge", "-o FILE FILE FILE...",
@@ -41,13 +41,13 @@ static int help(void)
 	size_t i;
 
 	printf("Usage: pathprof COMMAND [OPTIONS]\n\n"
-	       "Which paths packets take through the TCP stack, and what "
-	       "each path costs.\n\n");
+	       "Show which paths packets take through the TCP stack, and what "
+	       "each\npath costs.\n\n");
 	for (i = 0; i < NCOMMANDS; i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].summary);
-	printf("\n`pathprof --top` is `pathprof top`.  "
+	printf("\n`pathprof --top` runs `pathprof top`.  "
 	       "`pathprof COMMAND --help` lists options.\n\n"
-	       "Exit status: 0 good, 1 failed, 2 usage, 3 not supported "
+	       "Exit status: 0 good, 1 failed, 2 usage error, 3 not supported "
 	       "here, 127 COMMAND\nof record not found.\n");
 	return finish_stdout(EXIT_GOOD);
 }

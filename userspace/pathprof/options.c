@@ -79,8 +79,8 @@ static void print_help(const struct command *cmd,
 	char left[40];
 	size_t i, n = count_defs(defs);
 
-	printf("Usage: pathprof %s %s\n\n%s.\n\n", cmd->name, cmd->synopsis,
-	       cmd->summary);
+	printf("Usage: pathprof %s%s%s\n\n%s.\n\n", cmd->name,
+	       *cmd->synopsis ? " " : "", cmd->synopsis, cmd->summary);
 	for (i = 0; i < n; i++) {
 		if (defs[i].letter)
 			snprintf(left, sizeof(left), "-%c, --%s%s%s",
@@ -93,7 +93,7 @@ static void print_help(const struct command *cmd,
 				 defs[i].arg ? defs[i].arg : "");
 		printf("  %-22s  %s\n", left, defs[i].help);
 	}
-	printf("  %-22s  %s\n  %-22s  %s\n", "-h, --help", "show this",
+	printf("  %-22s  %s\n  %-22s  %s\n", "-h, --help", "show this help",
 	       "-V, --version", "show the version");
 }
 

@@ -23,31 +23,31 @@ struct record_options {
 	{ 0, "budget", OPT_PERCENT, &(o)->config.budget, 0.01, 50, "PCT", \
 	  "CPU time for sampling bursts (default 0.4 %)" }, \
 	{ 0, "fine", OPT_FLAG, &(o)->config.fine, 0, 0, NULL, \
-	  "attach the finer stages, too (needs --sample)" }, \
+	  "also attach the finer stages (needs --sample)" }, \
 	{ 0, "stages", OPT_TEXT, &(o)->stages, 0, 0, "LIST", \
-	  "one path through the host: forward,netfilter,... or all" }, \
+	  "also attach stages of the host: forward,... or all" }, \
 	{ 0, "stage-times", OPT_FLAG, &(o)->config.stage_times, 0, 0, NULL, \
-	  "with --sample: keep how long stages take, as bursts do" }, \
+	  "with --sample: keep histograms of stages, as bursts do" }, \
 	{ 0, "state", OPT_FLAG, &(o)->config.state, 0, 0, NULL, \
-	  "keep windows, round-trip time and queues of connections" }, \
+	  "keep the connection's windows, round-trip time, queues" }, \
 	{ 0, "udp", OPT_FLAG, &(o)->config.udp, 0, 0, NULL, \
-	  "follow UDP packets, too" }, \
+	  "also follow UDP packets" }, \
 	{ 0, "port", OPT_UINT, &(o)->config.port, 1, 65535, "PORT", \
 	  "only packets from or to this port" }, \
 	{ 0, "addr", OPT_ADDR, &(o)->config.addr, 0, 0, "ADDR", \
-	  "only from or to this address (or ADDR/BITS)" }, \
+	  "only packets from or to this address (or ADDR/BITS)" }, \
 	{ 0, "filter", OPT_TEXT, &(o)->filter, 0, 0, "EXPR", \
-	  "only packets that match this, in pcap syntax" }, \
+	  "only packets that match EXPR, in pcap syntax" }, \
 	{ 0, "dir", OPT_TEXT, &(o)->dir, 0, 0, "DIR", \
-	  "rx or tx: only received, or only sent" }, \
+	  "only received (rx) or only sent (tx) packets" }, \
 	{ 0, "dev", OPT_TEXT, &(o)->dev, 0, 0, "DEVICE", \
 	  "only packets received or sent by this interface" }, \
 	{ 0, "netns", OPT_TEXT, &(o)->netns, 0, 0, "NAME", \
 	  "only packets of this network namespace" }, \
 	{ 0, "cgroup", OPT_TEXT, &(o)->cgroup, 0, 0, "PATH", \
-	  "only of sockets of this cgroup v2 or below it" }, \
+	  "only packets of sockets of this cgroup v2 or below it" }, \
 	{ 0, "arm", OPT_TEXT, &(o)->arm, 0, 0, "ARM", \
-	  "only of mssfrac's arm: stock or treated" }
+	  "only packets of mssfrac's arm: stock or treated" }
 
 /* Words into numbers; 0, or an exit status after a complaint. */
 int record_options__settle(struct record_options *o, const char *command);
