@@ -134,6 +134,6 @@ class Series:
             (f"between {self.name(before)} and {self.name(after)}, "
              f"{after - before} commits")
         word = "better" if self.args.better else "worse"
-        return [f"{word}: {where}", "  " + report.headline(
-            finding.figures, self.ran(before, after)),
+        first = report.headline(finding.figures, self.ran(before, after))
+        return [f"{word}: {where}", f"  {first}",
                 *report.table(self.figures(before, after)[0])]

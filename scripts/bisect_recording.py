@@ -243,6 +243,7 @@ class Baseline:
 def release_of(profile):
     return json.loads(profile.read_text())["kernel"]["release"]
 
+
 def limit_of(base):
     """Seconds that a recording may take."""
     return round(LIMIT_TIMES * base.about["longest_s"]) + LIMIT_BOOT
@@ -253,6 +254,7 @@ def default_folder(kernel):
         return TOP / "build/bisect/packaged"
     name = hashlib.sha256(str(kernel.tree).encode()).hexdigest()[:12]
     return TOP / f"build/bisect/tree-{kernel.tree.name}-{name}"
+
 
 # --- Functions ----------------------------------------------------------------
 
@@ -266,6 +268,7 @@ def changed_functions(old, new):
     """Names of the functions whose code is new or different."""
     return sorted({key.split()[1] for key, code in new.items()
                    if old.get(key) != code})
+
 
 # --- Comparison ---------------------------------------------------------------
 

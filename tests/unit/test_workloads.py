@@ -13,7 +13,7 @@ import workloads  # noqa: E402
 
 @pytest.mark.parametrize("text, name, command", [
     ("ping-pong", "ping-pong", ""), ("own-1=run it", "own-1", "run it"),
-    ("a=b=c\nd", "a", "b=c\nd")])
+    ("a=b=c\ng", "a", "b=c\ng")])
 def test_a_workload_has_a_name(text, name, command):
     got, workload = workloads.named(text)
     assert (got, workload.command) == (name, command)
