@@ -261,7 +261,7 @@ def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
            f".. image:: {name}.png\n   :alt: heat map of utilisation\n"
            f"   :target: {name}.svg\n",
            f"All cells: *{name}.txt*.  Medians of utilisation in %; least: "
-           "the smallest ratio.\n",
+           "the smallest\nratio.\n",
            counts(groups) + "\n"]
     missed = {name: [row for row in rows
                      if row.missed or row.worse or row.chance]
