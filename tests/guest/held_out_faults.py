@@ -396,7 +396,10 @@ def _(draw):
 def _(draw):
     port = draw.port
     return dict(before=lambda: routed(draw("rtt", 10, 50)), never=PROBING, wait=2.5,
-                fault=f"ip -n {MIDDLE} route add unreachable 10.9.0.2/32",
+                # An unreachable route soon sends no ICMP any more: its rate is limited.
+                fault=f"ip netns exec {MIDDLE} sysctl -qw net.ipv4.icmp_ratelimit=0; "
+                + loads.filtering("forward", "ip daddr 10.9.0.2 reject with icmp type "
+                                  "host-unreachable"),
                 load=lambda: [*serve(discard, port=port, count=3), stream(
                     port, 500, 0.3), short(port, 500, 0.3)], want=["path-down"])
 
@@ -569,12 +572,13 @@ def _(draw):
                               *[stream(port)] * count], want=["backlog-drops"])
 
 
-@fault("a cgroup without memory for sockets")
+@fault("little memory for TCP, seen by the sender")
 def _(draw):
-    port, room = draw.port, draw("kB", 40, 120) * 1024
-    return dict(load=lambda: [loads.short_of_memory(port, room), stream(port)],
-                at="B", wait=3.0, want=["memory-pressure"],
-                unsure=["unknown", "receive-window", "loss"], never=BUFFERS)
+    port, most = draw.port, draw("pages", 200, 600)
+    return dict(host={"net.ipv4.tcp_mem": f"{most // 4} {most // 2} {most}"}, wait=2.5,
+                load=lambda: [*serve(discard, count=4, port=port),
+                              *[stream(port)] * 4], want=["memory-pressure"],
+                unsure=["unknown", "receive-window", "send-buffer"], never=BUFFERS)
 
 
 @fault("a netem of this host with a short queue", "mild", "severe")

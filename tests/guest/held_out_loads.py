@@ -23,7 +23,6 @@ MIDDLE = "wide-m"       # the router of a routed() path
 IPV6 = "fd09::2"
 NODELAY = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 TCP_MAXSEG, TCP_WINDOW_CLAMP, SO_ZEROCOPY, MSG_ZEROCOPY = 2, 10, 60, 0x4000000
-MEMORY = Path("/sys/fs/cgroup/held")
 
 
 class Draw:
@@ -62,12 +61,16 @@ def routed(rtt_ms, there="limit 10000", back="limit 10000"):
     tc -n {MIDDLE} qdisc add dev ma root netem delay {rtt_ms / 2}ms {back}""")
 
 
+def filtering(hook, rule):
+    """The commands for an nft rule of the router; @rule is quoted for the shell."""
+    return (f"ip netns exec {MIDDLE} nft add table inet own; "
+            f"ip netns exec {MIDDLE} nft add chain inet own {hook} "
+            f"'{{ type filter hook {hook} priority 0; }}'; "
+            f"ip netns exec {MIDDLE} nft add rule inet own {hook} '{rule}'")
+
+
 def router_filter(hook, rule):
-    """An nft rule of the router; @rule is quoted for the shell here."""
-    sh(f"ip netns exec {MIDDLE} nft add table inet own; "
-       f"ip netns exec {MIDDLE} nft add chain inet own {hook} "
-       f"'{{ type filter hook {hook} priority 0; }}'; "
-       f"ip netns exec {MIDDLE} nft add rule inet own {hook} '{rule}'")
+    sh(filtering(hook, rule))
 
 
 def narrow(mtu, icmp):
@@ -251,11 +254,11 @@ def answer(size, reply, pieces=1, flags=0, most=0):
             peer.setsockopt(*NODELAY[0])
         number = 0
         while take(peer, size):
+            for _ in range(pieces):
+                peer.sendall(bytes(reply // pieces), flags)
             number += 1
             if number == most:
                 forever()
-            for _ in range(pieces):
-                peer.sendall(bytes(reply // pieces), flags)
     return handle
 
 
@@ -345,22 +348,4 @@ def server_with(port, options, handle=wide.discard):
 
     def run():
         handle(listener.accept()[0])
-    return run
-
-
-def short_of_memory(port, room):
-    """A reader in a cgroup with little memory left for its socket, which counts from
-    accept()."""
-    listener = listening(port=port)
-
-    def run():
-        MEMORY.mkdir(exist_ok=True)
-        (MEMORY / "cgroup.procs").write_text(f"{os.getpid()}\n")
-        peer, buffer = listener.accept()[0], bytearray(1 << 16)
-        for _ in range(20):
-            peer.recv_into(buffer)
-        now = int((MEMORY / "memory.current").read_text())
-        (MEMORY / "memory.max").write_text(f"{now + room}\n")
-        while peer.recv_into(buffer):
-            pass
     return run

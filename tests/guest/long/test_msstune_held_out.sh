@@ -16,5 +16,5 @@ esac
 modprobe -a sch_netem sch_tbf sch_fq sch_cake veth dummy tcp_diag nf_tables \
 	nf_conntrack nft_ct nft_limit nft_reject_inet || exit
 mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
-echo +cpu +memory >/sys/fs/cgroup/cgroup.subtree_control
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 python_cases "$cases" "$@"
