@@ -185,6 +185,13 @@ gre_hosts() {
 			remote 10.9.0.1 && through tunnel
 }
 
+ipip_hosts() {
+	two_hosts || return
+	ip -n g1 link add tunnel type ipip local 10.9.0.1 remote 10.9.0.2 &&
+		ip -n g2 link add tunnel type ipip local 10.9.0.2 \
+			remote 10.9.0.1 && through tunnel
+}
+
 wireguard_hosts() {
 	local ns
 	two_hosts || return
