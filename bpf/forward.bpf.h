@@ -52,8 +52,11 @@ __noinline int stage_return(__u64 key, __u32 stage)
 	if (!t)
 		return 0;
 	n = t->path.n;
-	/* Something within may have ended it, or handed it on. */
-	if (t->last == stage && n > 1)
+	/*
+	 * Something within may have ended it, or handed it on.  Of a path that is
+	 * full, the stage before is not known.
+	 */
+	if (t->last == stage && n > 1 && !(t->path.flags & PF_CUT))
 		tracked_mark(t, t->path.stages[(n - 2) & (PATH_STAGES - 1)],
 			     bpf_ktime_get_ns());
 	tracked_unlock(at, key);
