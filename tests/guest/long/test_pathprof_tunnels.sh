@@ -13,7 +13,8 @@ cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-plan 2
+plan 4
+modprobe -q wireguard
 
 # Steps: 7 writes of 20,000 bytes each way, from pod to pod, through a tunnel
 # between their hosts.
@@ -40,3 +41,24 @@ tunnel() {
 
 check "VXLAN between two hosts" tunnel vxlan
 check "GRE between two hosts" tunnel gre
+check "WireGuard between two hosts" tunnel wireguard
+
+# Steps: 23 messages each way through WireGuard; look at one.
+# Expected: one path and one journey from pod to pod, though it has more stages
+# than a path holds: both devices and workers of the tunnel, and the wire.
+case_wireguard() {
+	local sent number
+	fresh
+	wireguard_hosts || return
+	record short all p1 p2 10.3.0.2 4000 4000 23 100 || return
+	sent=$(snmp_of Tcp OutSegs p1 p2)
+	is "$(passed short encap) $(passed short crypt) $(passed short decap)" \
+		"$sent $sent $sent" && whole short "$sent" || return
+	number=$("$PP" journey --list short.events |
+		awk '/ data/ { print $1; exit }')
+	"$PP" journey short.events "$number" >way || return
+	is "$(grep "^-- " way | sed 's/^-- //; s/,.*//' | paste -sd ' ')" \
+		"eth0 to-p1 br1 tunnel wire wire tunnel br2 to-p2 eth0" &&
+		is "$(grep -cE ' crypt$' way)" 2 && grep -q '^End: delivered' way
+}
+check "a journey through WireGuard" case_wireguard
