@@ -144,7 +144,8 @@ def test_the_coin_is_fair_and_follows_from_the_seed():
 
 
 def test_a_grid_is_not_an_experiment():
-    for path in sorted((TOP / "experiments").glob("*.toml")):
+    for path in sorted([*(TOP / "experiments").glob("*.toml"),
+                        *(TOP / "tests/bench/datagrams").glob("*.toml")]):
         text = path.read_text()
         assert experiment_file.is_experiment(text) == ("[[cells]]" not in text), path
         if experiment_file.is_experiment(text):
