@@ -107,7 +107,11 @@ def test_the_papers_buffers():
     # Half of 128 MiB is window: short of Washington's product.
     assert 2**26 < 91_125_000
     assert round(2**26 * 8 / 0.0729 / 1e9, 2) == 7.36
-    assert "7.36 Gbit/s" in " ".join(PAGE.split())
+    # A host of 2 GB: a 32nd of it is the buffer, half of that the window.
+    assert round(100 * 2 * GB / 32 / 2 / 56_250_000) == 60
+    assert round(1e12 * 8 / 2.38e9 / 60) == 56
+    for number in ("7.36 Gbit/s", "60 %", "56 minutes"):
+        assert number in " ".join(PAGE.split())
 
 
 #: Path, bit/s, s, MSS: what table 1 of SC2003 lacks.
