@@ -89,8 +89,11 @@ class Series:
                            self.recording(place))
         for figure in found.figures:
             self.bounds[figure["name"]] = figure["bound"]
+        words = [f"{word}, {report.headline(figures)}" for word, figures in (
+            ("worse", [f for f in found.figures if f["worse"]]),
+            ("better", list(filter(report.improved, found.figures)))) if figures]
         say(f"{place} of {len(self.commits) - 1}, {self.name(place)}: "
-            f"{report.headline(found.found)}")
+            f"{'; '.join(words) or 'as the first'}")
         return bool(found.figures)
 
     def again_file(self, place, number):
