@@ -109,8 +109,8 @@ static __always_inline void parse_tcp(const __u32 *tcp, __u32 total, int off,
 static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 				  __u32 linear, struct headers *h)
 {
-	__u32 words[IP6_TCP / 4] = {}, total = 0, *l4 = words + 5;
-	__u32 ahead[7] = {};
+	__u32 words[IP6_TCP / 4], total = 0, *l4 = words + 5;
+	__u32 ahead[7];
 	int off;
 
 	/* Short ones: read the part that must be there, then the remainder. */
@@ -120,8 +120,10 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 	} else if (linear >= IP4_TCP) {
 		if (bpf_probe_read_kernel(words, IP4_TCP, ip))
 			goto unparsed;
-	} else if (linear < 28 || bpf_probe_read_kernel(words, 28, ip)) {
-		goto unparsed;
+	} else {
+		__builtin_memset(words, 0, sizeof(words));
+		if (linear < 28 || bpf_probe_read_kernel(words, 28, ip))
+			goto unparsed;
 	}
 	off = parse_ip(skb, (__u8 *)words, &total, h);
 	if (off < 0)
@@ -134,6 +136,7 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 	} else if (off != 20 || linear < IP4_TCP) {
 		if (linear < off + 8)
 			goto unparsed;
+		__builtin_memset(ahead, 0, sizeof(ahead));
 		if (linear >= off + 28 ?
 		    bpf_probe_read_kernel(ahead, 28, ip + off) :
 		    linear >= off + 20 ?

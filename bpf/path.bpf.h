@@ -43,25 +43,21 @@ struct {
 	__type(value, struct counts);
 } counts SEC(".maps");
 
+/*
+ * Stages in which a packet waits, by id.  A byte for each, as a load costs less
+ * than a shift by a variable.
+ */
 #define STAGE_BIT_WORK	0
 #define STAGE_BIT_END	0
 #define STAGE_BIT_WAIT	1
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
-	| ((__u64)STAGE_BIT_##kind << (id & 63))
-#define WAIT_STAGES	(0ULL PATHPROF_STAGES(STAGE))
-static const __u64 wait_stages = WAIT_STAGES;
-#undef STAGE
-
-/* By the lowest six bits of its id, so that a word holds the answers. */
-#define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \
-	_Static_assert(id < 64 || (!STAGE_BIT_##kind && id != 71 && id != 83), \
-		       "id of " name);
-PATHPROF_STAGES(STAGE)
+	[id] = STAGE_BIT_##kind,
+static const __u8 wait_stages[256] = { PATHPROF_STAGES(STAGE) };
 #undef STAGE
 
 static __always_inline __u64 stage_waits(__u8 stage)
 {
-	return wait_stages >> (stage & 63) & 1;
+	return wait_stages[stage];
 }
 
 /* Atomic, as a softirq may interrupt the same sum in process context. */
@@ -112,15 +108,23 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return log2_table[v * 0x03f79d71b4cb0a89ULL >> 58];
 }
 
-static __always_inline void stage_took(struct stage_times *times, __u32 stage,
-				       __u64 ns)
+/* How long each stage of a packet took, into the histograms of stages. */
+static __always_inline void stages_took(const struct tracked_pkt *t)
 {
-	__u32 bucket = log2_u64(ns);
+	struct stage_times *times;
+	__u32 stage, bucket, i;
 
-	/* The compiler knows the table, the verifier does not. */
-	asm volatile("" : "+r"(stage), "+r"(bucket));
-	if (stage < PATHPROF_STAGE_MAX && bucket < HIST_BUCKETS)
-		__sync_fetch_and_add(&times->hist[stage][bucket], 1);
+	times = bpf_map_lookup_elem(&stage_times, &(__u32){ 0 });
+	for (i = 0; times && i < PATH_STAGES; i++) {
+		if (i >= t->path.n)
+			break;
+		stage = t->path.stages[i];
+		bucket = log2_u64(t->stage_ns[i]);
+		/* The compiler knows the table, the verifier does not. */
+		asm volatile("" : "+r"(stage), "+r"(bucket));
+		if (stage < PATHPROF_STAGE_MAX && bucket < HIST_BUCKETS)
+			__sync_fetch_and_add(&times->hist[stage][bucket], 1);
+	}
 }
 
 static __always_inline bool same_path(const struct path_key *a,
@@ -183,13 +187,51 @@ static __always_inline __u32 path_find(const struct tracked_pkt *t)
 	return PATH_PATHS;
 }
 
+/* The stages of a packet on their way into the sums of its path. */
+struct stage_sums {
+	const struct tracked_pkt *t;
+	struct path_value *v;
+	__u64 all, wait;
+};
+
+/*
+ * False behind the last stage.  Their number is read each time: the verifier
+ * would walk what follows once for each number that it knows.
+ */
+static __always_inline bool stage_sum(struct stage_sums *s, __u32 i)
+{
+	__u64 ns;
+
+	if (i >= s->t->path.n)
+		return false;
+	ns = s->t->stage_ns[i];
+	s->all += ns;
+	s->wait += ns * stage_waits(s->t->path.stages[i]);
+	__sync_fetch_and_add(&s->v->stage_ns[i], ns);
+	return true;
+}
+
+/* The first ones without a loop, as most paths are short: half the cost. */
+static __always_inline void stages_sum(struct stage_sums *s)
+{
+	__u32 i;
+
+	if (!stage_sum(s, 0) || !stage_sum(s, 1) || !stage_sum(s, 2) ||
+	    !stage_sum(s, 3) || !stage_sum(s, 4) || !stage_sum(s, 5) ||
+	    !stage_sum(s, 6) || !stage_sum(s, 7))
+		return;
+	for (i = 8; i < PATH_STAGES; i++)
+		if (!stage_sum(s, i))
+			break;
+}
+
 /* Add a locked packet to its path's sums.  The caller frees the entry. */
 __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 {
-	__u64 all = 0, wait = 0, ns, work;
-	struct stage_times *times = NULL;
+	struct stage_sums sums = {};
 	struct path_value *v;
 	__u32 at, i;
+	__u64 work;
 
 	if (!t)
 		return 0;
@@ -211,24 +253,17 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 		return 0;
 	}
 	if (config.stage_times)
-		times = bpf_map_lookup_elem(&stage_times, &(__u32){ 0 });
-	for (i = 0; i < PATH_STAGES; i++) {
-		if (i >= t->path.n)
-			break;
-		ns = t->stage_ns[i];
-		all += ns;
-		wait += ns & -stage_waits(t->path.stages[i]);
-		__sync_fetch_and_add(&v->stage_ns[i], ns);
-		if (times)
-			stage_took(times, t->path.stages[i], ns);
-	}
-	work = all - wait;
+		stages_took(t);
+	sums.t = t;
+	sums.v = v;
+	stages_sum(&sums);
+	work = sums.all - sums.wait;
 	__sync_fetch_and_add(&v->packets, 1);
 	__sync_fetch_and_add(&v->segments, t->segments);
 	__sync_fetch_and_add(&v->bytes, t->bytes);
 	__sync_fetch_and_add(&v->work_ns, work);
-	__sync_fetch_and_add(&v->wait_ns, wait);
-	detail_sum(t, at, work, wait);
+	__sync_fetch_and_add(&v->wait_ns, sums.wait);
+	detail_sum(t, at, work, sums.wait);
 	i = log2_u64(work);
 	/* The compiler knows the table, the verifier does not. */
 	asm volatile("" : "+r"(i));

@@ -10,8 +10,7 @@
 /*
  * STAGE(id, symbol, name, direction, order, kind, category, hooks, meaning)
  *
- * Ids 35 and 37 to 39 were stages of format version 1.  71 and 83 stay unused,
- * and stages that wait are below 64: see stage_waits().
+ * Ids 35 and 37 to 39 were stages of format version 1.
  *
  * kind: WORK   the time until the next stage is work on the packet
  *       WAIT   the packet lies in a queue until the next stage

@@ -65,7 +65,7 @@ static __always_inline __u32 tracked_set(__u64 key)
 __weak __u32 tracked_lock(__u64 key)
 {
 	__u32 set = tracked_set(key), i;
-	__u64 *keys = &tracked_keys[set];
+	__u64 *keys = &tracked_keys[set], was;
 
 	/* Else the compiler computes the address of each. */
 	asm volatile("" : "+r"(keys));
@@ -73,8 +73,11 @@ __weak __u32 tracked_lock(__u64 key)
 	for (i = 0; i < TRACKED_WAYS; i++) {
 		if (READ_ONCE(keys[i]) != key)
 			continue;
-		if (__sync_val_compare_and_swap(&keys[i], key,
-						key | KEY_BUSY) == key)
+		was = __sync_val_compare_and_swap(&keys[i], key,
+						  key | KEY_BUSY);
+		/* Else the compiler makes a number of the comparison. */
+		asm volatile("" : "+r"(was));
+		if (was == key)
 			return set + i;
 	}
 	return NOT_TRACKED;
@@ -114,6 +117,20 @@ static __always_inline void tracked_release(__u32 at)
 	__sync_fetch_and_add(&tracked_count, -1);
 }
 
+/* A stage hit repeatedly, as by short reads, or one that finds no room. */
+__noinline int tracked_stay(struct tracked_pkt *t, __u32 stage, __u64 now)
+{
+	if (!t)
+		return 0;
+	t->stage_ns[(t->path.n - 1) & (PATH_STAGES - 1)] += now - t->last_ns;
+	t->last_ns = now;
+	/* The ends are decided by where the packet is, listed or not. */
+	if (t->last != stage)
+		t->path.flags |= PF_CUT;
+	t->last = stage;
+	return 0;
+}
+
 /*
  * Add a stage to a locked packet; time since the last one is billed to it. The
  * time includes pathprof's own work between the two clocks.  So hooks with
@@ -123,24 +140,22 @@ static __always_inline void tracked_release(__u32 at)
 static __always_inline void tracked_mark(struct tracked_pkt *t, __u32 stage,
 					__u64 now)
 {
-	__u64 from = t->last_ns;
+	__u64 from = t->last_ns, *took;
 	__u32 n = t->path.n;
 
-	t->stage_ns[(n - 1) & (PATH_STAGES - 1)] += now - from;
-	t->last_ns = now;
-	/* One stage hit repeatedly, as by short reads, stays one. */
-	if (t->last == stage)
-		goto out;
-	/* The ends are decided by where the packet is, listed or not. */
-	if (n >= PATH_STAGES) {
-		t->path.flags |= PF_CUT;
-		t->last = stage;
+	if (n >= PATH_STAGES || t->last == stage) {
+		tracked_stay(t, stage, now);
 		goto out;
 	}
-	t->path.stages[n & (PATH_STAGES - 1)] = stage;
-	t->stage_ns[n & (PATH_STAGES - 1)] = 0;
+	took = &t->stage_ns[n];
+	/* Else the compiler computes the address of each. */
+	asm volatile("" : "+r"(took));
+	took[-1] += now - from;
+	took[0] = 0;
+	t->path.stages[n] = stage;
 	t->path.n = n + 1;
 	t->last = stage;
+	t->last_ns = now;
 	t->hash = (t->hash + stage) * 0x01000193;
 out:
 	if (events_on)
