@@ -8,8 +8,8 @@
 
 #include "compat.bpf.h"
 #include "config.bpf.h"
+#include "filter.bpf.h"
 #include "path.bpf.h"
-#include "sample.bpf.h"
 
 #define TCPH_FIN	0x01
 #define TCPH_SYN	0x02

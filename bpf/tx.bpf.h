@@ -14,6 +14,7 @@
 #include "config.bpf.h"
 #include "end.bpf.h"
 #include "event.bpf.h"
+#include "filter.bpf.h"
 #include "owner.bpf.h"
 #include "parse.bpf.h"
 #include "path.bpf.h"
