@@ -36,7 +36,7 @@ def test_every_hook_of_a_stage_is_an_entry_point():
 
 
 def test_groups_name_entry_points():
-    members = set(re.findall(r'\{ [A-Z]+, "(\w+)" \}', source("groups.c")))
+    members = set(re.findall(r'\{ [A-Z]+, "(\w+)" \}', source("stage-groups.c")))
     assert len(members) > 30
     assert members <= HOOKS
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "attach.h"
-#include "groups.h"
 #include "hooks.h"
 #include "modules.h"
+#include "stage-groups.h"
 
 static bool is_event(const struct profile_hook *hook)
 {
@@ -139,7 +139,7 @@ static bool wanted(const struct attachments *a, size_t i,
 	if (hook->state != HOOK_PRESENT)
 		return false;
 	if (is_stack(a, i))
-		return groups__want(choice->groups, hook->name) &&
+		return stage_groups__want(choice->groups, hook->name) &&
 		       (choice->udp || strcmp(hook->name, "skb_consume_udp"));
 	if (choice->groups && has_stack(a, hook->name))
 		return false;
@@ -157,7 +157,7 @@ static bool wanted(const struct attachments *a, size_t i,
 	return !choice->bursts &&
 	       (choice->fine || listed(coarse, hook->name) ||
 		(listed(shared, hook->name) &&
-		 groups__want(choice->groups, hook->name)));
+		 stage_groups__want(choice->groups, hook->name)));
 }
 
 void attach__choose(struct attachments *a, const struct attach_choice *choice)

@@ -4,8 +4,8 @@
  * were not given.
  */
 #include "filter.h"
-#include "groups.h"
 #include "record-options.h"
+#include "stage-groups.h"
 
 static int settle_stages(struct record_options *o, const char *command)
 {
@@ -13,7 +13,7 @@ static int settle_stages(struct record_options *o, const char *command)
 
 	if (!o->stages)
 		return 0;
-	o->config.stage_groups = groups__read(o->stages, err, sizeof(err));
+	o->config.stage_groups = stage_groups__read(o->stages, err, sizeof(err));
 	if (!o->config.stage_groups) {
 		complain("%s: --stages: %s", command, err);
 		return EXIT_USAGE;

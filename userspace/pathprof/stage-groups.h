@@ -2,15 +2,15 @@
 /*
  * Groups of hooks, for --stages: which hook belongs to which.
  */
-#ifndef PATHPROF_GROUPS_H
-#define PATHPROF_GROUPS_H
+#ifndef PATHPROF_STAGE_GROUPS_H
+#define PATHPROF_STAGE_GROUPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* "a,b" or "all" to a set of groups; 0, with the reason in err, if wrong. */
-unsigned int groups__read(const char *text, char *err, size_t len);
+unsigned int stage_groups__read(const char *text, char *err, size_t len);
 /* Is a hook of --stages attached for this set of groups? */
-bool groups__want(unsigned int groups, const char *hook);
+bool stage_groups__want(unsigned int groups, const char *hook);
 
 #endif

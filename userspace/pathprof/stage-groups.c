@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "groups.h"
+#include "stage-groups.h"
 #include "pathprof-tool.h"
 
 #define FORWARD		1
@@ -67,7 +67,7 @@ static unsigned int group_of(const char *word, size_t len)
 	return 0;
 }
 
-unsigned int groups__read(const char *text, char *err, size_t len)
+unsigned int stage_groups__read(const char *text, char *err, size_t len)
 {
 	const char *names[COUNT(groups)], *s;
 	unsigned int set = 0, one;
@@ -91,7 +91,7 @@ unsigned int groups__read(const char *text, char *err, size_t len)
 	return 0;
 }
 
-bool groups__want(unsigned int set, const char *hook)
+bool stage_groups__want(unsigned int set, const char *hook)
 {
 	size_t i;
 
