@@ -89,6 +89,42 @@ CLASSES = [
         {"remote": "10.0.0.7:80", "retransmits": 2}]}, "path-down"),
     (None, snmp(Tcp_AttemptFails=3, Icmp_InDestUnreachs=3)
      | {"flows": [], "neighbours": ["10.0.0.7"]}, "path-down"),
+    (None, snmp(TcpExt_ListenDrops=135, TcpExt_ListenOverflows=0), "syn-queue"),
+    (None, snmp(TcpExt_IPReversePathFilter=9), "own-firewall"),
+    (None, snmp(Tcp_InCsumErrors=2, Tcp_InSegs=362), "link-errors"),
+    (None, {"devices": {"eth0": DEVICE | {"tx": {"carrier_changes": 4}}}},
+     "link-errors"),
+    (LOST, {"devices": {"eth0": DEVICE | {"qdiscs": [
+        {"kind": "netem", "drops": 28, "packets": 122, "bytes": 1,
+         "options": {"limit": 3, "delay": {"delay": 0.02}}}]}}}, "qdisc-drops"),
+    # What leaves the connection and not the host: no retransmission tells.
+    ({"d_bytes_sent": 586_000, "d_bytes_acked": 414_000, "high_unacked": 10},
+     {"firewall": {"ip filter out handle 2: drop": 76}}, "own-firewall"),
+    (None, snmp(Tcp_ActiveOpens=8, TcpExt_TCPSynRetrans=8), "no-answer"),
+    (None, snmp(TcpExt_TCPKeepAlive=23) | {"flows": []}, "path-down"),
+    # Two timeouts of one connection, while another one moves data: loss.
+    (None, {"flows": [SENDER | SILENT | {"retransmits": 1, "bytes_acked": 18_000},
+                      SENDER | {"d_bytes_acked": 9000}]}, "loss"),
+    # An attempt and a connection that worked, both silent.
+    (None, {"flows": [SENDER | SILENT | {"bytes_acked": 10**7}], "unanswered": [
+        {"remote": "10.0.0.2:80", "retransmits": 1}]}, "path-down"),
+    ({"low_snd_cwnd": 2, "snd_cwnd": 32, "high_unacked": 17,
+      "bytes_sent": 68_000}, snmp(Tcp_PassiveOpens=14) | {
+        "routes": [{"dst": "10.0.0.0/24", "initcwnd": 2}]}, "initcwnd"),
+    # A window that was full while segments were sent again eight times in ten.
+    ({"d_total_retrans": 8, "d_data_segs_out": 10, "d_rwnd_limited": 672_000,
+      "rtt": 168_000, "min_rtt": 50_000, "d_bytes_acked": 30_000}, {}, "path"),
+    ({"low_notsent_bytes": 124_000, "high_notsent_bytes": 191_000,
+      "low_snd_cwnd": 24, "snd_cwnd": 24, "high_unacked": 12, "unacked": 12,
+      "pacing_rate": 1000, "cc": "cubic"},
+     {"sysctl": facts()["sysctl"] | {"net.ipv4.tcp_pacing_ca_ratio": "18"}}, "pacing"),
+    ({"snd_mss": 115, "pmtu": 1500, "d_data_segs_out": 100_000}, {}, "small-writes"),
+    ({"d_reord_seen": 1174, "d_delivered": 13_812, "high_unacked": 90,
+      "snd_cwnd": 90, "snd_ssthresh": 288}, {}, "reordering"),
+    ({"d_sndbuf_limited": 800_000, "high_wmem_queued": 3_000_000,
+      "sndbuf": 4_194_304}, {}, "send-buffer"),
+    ({"owner": {"pid": 1, "cpu": 0, "comm": "app", "cgroup": "/held"}},
+     {"out_of_memory": {"/held": 40}}, "memory-pressure"),
     (None, {"devices": {"eth0": DEVICE | {"qdiscs": [
         {"kind": "htb", "drops": 0, "packets": 9, "bytes": 1, "overlimits": 80,
          "backlog": 90000}]}}}, "shaper"),
@@ -102,6 +138,14 @@ def test_class(flow, more, limit):
 
 #: Healthy, though a rule looks at it: what must not be called a fault.
 HEALTHY = [
+    # One keepalive is answered by one segment, one SYN in ten is lost.
+    ({"rtt": 20000}, snmp(TcpExt_TCPKeepAlive=20, Tcp_InSegs=20)),
+    ({"rtt": 20000}, snmp(Tcp_ActiveOpens=30, TcpExt_TCPSynRetrans=3)),
+    # BBR paces, and its flight is below its window.
+    ({"rtt": 20000, "low_notsent_bytes": 124_000, "low_snd_cwnd": 100,
+      "high_unacked": 50, "pacing_rate": 1000, "cc": "bbr"}, {}),
+    # A limit of memory that no connection here has reached.
+    ({"rtt": 20000}, {"out_of_memory": {"/other": 40}}),
     # Requests and answers: small segments, one at a time, no wait.
     ({"d_bytes_acked": 10**5, "d_data_segs_out": 5000, "high_unacked": 1,
       "app_limited": True, "high_notsent_bytes": 0, "unacked": 0, "looks": 8,
@@ -179,5 +223,13 @@ def test_every_class_has_advice_or_a_setting():
         some["sysctl"] |= {"net.ipv4.tcp_max_syn_backlog": "128",
                            "net.ipv4.ip_local_port_range": "32768 60999",
                            "net.ipv4.tcp_no_ssthresh_metrics_save": "0"}
-        if limit != "unknown":
+        if limit not in ("unknown", "path"):
             assert plan.propose(some, diagnose.diagnose(some), plan.Wish()), limit
+
+
+def test_little_unsent_data_is_no_reason_for_larger_buffers():
+    blocked = {"d_sndbuf_limited": 800_000, "high_wmem_queued": 3_000_000,
+               "sndbuf": 4_194_304}
+    assert not proposals(blocked)
+    low = {"sysctl": facts()["sysctl"] | {"net.ipv4.tcp_notsent_lowat": "340"}}
+    assert proposals(blocked, **low) == ["sysctl:net.ipv4.tcp_notsent_lowat"]

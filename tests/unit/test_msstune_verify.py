@@ -107,8 +107,12 @@ def test_a_guardrail_in_noise_is_not_kept(fake, root, state):
     fake.rtt_noise = 8.0
     before = snapshot(root)
     one, = verifier(state, root).each(changes(root, RMEM))
-    assert one.result["verdict"] == "improved"
     assert not one.number and snapshot(root) == before
+    # By chance the order that was drawn matches the noise: a carry-over, undecided.
+    if one.result["carry_over"]["rtt"]["found"]:
+        assert one.result["verdict"] == "inconclusive"
+        return
+    assert one.result["verdict"] == "improved"
     assert one.guardrails == {"rtt": "not shown", "retransmits": "safe"}
     assert "guardrail not shown to be safe: rtt" in "\n".join(verify.told(one))
 

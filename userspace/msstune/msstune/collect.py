@@ -36,6 +36,8 @@ SYSCTLS = (
     "net.core.netdev_budget_usecs", "net.core.busy_poll", "net.core.busy_read",
     "net.core.rps_sock_flow_entries", "net.core.somaxconn",
     "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_no_ssthresh_metrics_save", "net.ipv4.ip_local_port_range",
     "net.mssfrac.tx_frac",
     "net.mssfrac.rx_frac", "net.mssfrac.seg_max", "net.mssfrac.tx_steady",
@@ -237,7 +239,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
         "snmp": lambda: snmp(net), "cpus": cpus,
         "mssfrac": lambda: mssfrac(net), "irqs": collect_device.interrupts,
         "conntrack": lambda: collect_host.conntrack(net),
-        "firewall": collect_host.firewall, "throttled": collect_host.throttled}
+        "firewall": collect_host.firewall, "throttled": collect_host.throttled,
+        "out_of_memory": collect_host.out_of_memory}
     known_profile = profile_facts.read(profile_file) if profile_file else \
         {"profile": []}
     before = {name: part(name, read) for name, read in counters.items()}

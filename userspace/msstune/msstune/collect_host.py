@@ -115,6 +115,23 @@ def throttled() -> Growing:
     return found
 
 
+def out_of_memory() -> Growing:
+    """How often each cgroup with a memory limit reached it, by its path."""
+    found: Growing = {}
+    for number, path in enumerate(CGROUPS.rglob("memory.max")):
+        if number > MOST_CGROUPS:
+            break
+        try:
+            if path.read_text("ascii").startswith("max"):
+                continue
+            events = dict(line.split() for line in path.with_name(
+                "memory.events").read_text("ascii").splitlines())
+        except (OSError, ValueError):
+            continue
+        found["/" + str(path.parent.relative_to(CGROUPS))] = int(events.get("max", 0))
+    return found
+
+
 def cgroup_of(pid: int) -> str:
     """The path of a process's cgroup (version 2); ""."""
     try:

@@ -20,7 +20,8 @@ _CAUSES = {
                   "path-down"),
     "mtu": ("own-firewall", "accept-queue", "path-down"),
     "peer-accept-queue": ("accept-queue",),
-    "application-receive": ("cpu-quota",), "reader-stopped": ("cpu-quota",),
+    "application-receive": ("cpu-quota", "memory-pressure"),
+    "reader-stopped": ("cpu-quota", "memory-pressure"),
     "application-send": ("cpu-quota",),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
     "sack-off": (),
@@ -68,7 +69,8 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
     flows = _joined(flows)
     unknown = any(d.limit == "unknown" for d in flows)
     host = [*rules_host.diagnose(facts), *rules_tables.diagnose(facts),
-            *rules_route.initial(facts), *rules_wait.unanswered(facts)]
+            *rules_route.initial(facts), *rules_wait.unanswered(facts),
+            *rules_wait.repeated(facts)]
     # A drop in a local queue can reduce cwnd without a retransmission.
     suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
                     for f in facts["flows"])

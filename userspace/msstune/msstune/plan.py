@@ -20,6 +20,8 @@ from .plan_values import Proposal, buffer_for, triple
 IP_SYSCTL = "docs.kernel.org/networking/ip-sysctl"
 S0 = "Feng et al., SC 2003"
 RMEM_START, WMEM_START = 131072, 16384
+#: Bytes of unsent data below which a sender often has nothing to send.
+NOTSENT_LEAST = 16384
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,18 @@ def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
 
 
 def _send_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
+    if "notsent_lowat" in d.numbers:
+        low = d.numbers["notsent_lowat"]
+        if low and int(low) < NOTSENT_LEAST:
+            yield Proposal("sysctl:net.ipv4.tcp_notsent_lowat", low, str(2**32 - 1),
+                           "little unsent data may wait, so the connection runs "
+                           "empty before the program writes again", d.why, IP_SYSCTL,
+                           "memory, and delay behind data that is queued already")
+        else:
+            yield Proposal("", "", "", f"in the program of {d.subject}: set "
+                           "TCP_NOTSENT_LOWAT to a round trip's data, or write as soon "
+                           "as poll() permits", d.why, "tcp(7)", "none")
+        return
     need, how = _bdp(d, wish)
     size, note = buffer_for(need, facts)
     low, middle, high = triple(facts, "net.ipv4.tcp_wmem")
@@ -268,6 +282,9 @@ _ADVICE = {limit: _advice(*words) for limit, words in {
                    "RFC 8985"),
     "ack-loss": ("look for losses on the way back: the peer's uplink", "RFC 3449"),
     "own-firewall": ("look at that rule (nft -a list ruleset)", "nft(8)"),
+    "link-errors": ("look at cable, optics, bonding and the switch's port; a host that "
+                    "damages packets itself shows it with ethtool -K rx off tx off",
+                    "ethtool(8)"),
     "cpu-quota": ("raise cpu.max, or give the program less to do",
                   "docs.kernel.org/admin-guide/cgroup-v2"),
 }.items()}

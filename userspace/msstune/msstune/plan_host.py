@@ -49,6 +49,11 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        "delay while the queue is long")
     kind, parent = d.numbers.get("kind", ""), d.numbers.get("parent")
     if kind not in ("pfifo", "bfifo", "pfifo_fast"):
+        yield Proposal("", "", "", f"give {d.subject} a longer queue (its limit"
+                       + (f", {limit} now" if (limit := (d.numbers.get("options") or {})
+                                               .get("limit")) else "")
+                       + "), or send less at once", d.why, f"tc-{kind}(8)",
+                       "delay while the queue is long")
         return
     if not parent or d.numbers.get("handle") != "0:":
         # The default qdisc of a class has no handle, so it cannot be restored.
@@ -76,6 +81,11 @@ def _ring(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
 
 
 def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    if "times" in d.numbers:
+        yield Proposal("", "", "", f"raise memory.max of {d.subject}, or give its "
+                       "connections smaller buffers", d.why,
+                       "docs.kernel.org/admin-guide/cgroup-v2", "none")
+        return
     low, pressure, high = triple(facts, "net.ipv4.tcp_mem")
     room = facts["memory"] // facts["page"] // 8
     if room > high:

@@ -16,12 +16,14 @@ from .diagnosis import Diagnosis
 from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 
 Flow = dict[str, Any]
+NOT_FULL = 0.75      # of a send buffer whose fill level is not what blocks a writer
 LIMITED = 0.3        # share of busy time that is a limit
 IDLE = 0.7           # busy share of the interval below which too little is sent
 SELDOM = 0.5         # busy share below which no other limit counts
 USED = 0.6           # share of the window received per round trip that is a limit
 WASTE = 1 / 24       # unused share of a window worth acting on, as in mssfrac
 FEW = 16             # segments in a window below which granularity matters
+HEAVY = 0.1          # the same, beyond which no window is the limit
 LOSS = 5e-4          # retransmitted share of segments that counts as loss
 FULL_RTT = 1.5       # round trip over its minimum that shows a queue
 BLOATED = 5          # the same, of a queue that is far too long,
@@ -29,6 +31,7 @@ BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
+OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
@@ -90,8 +93,18 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                "sndbuf": f.get("sndbuf", 0), "cc": f["cc"]}
     if busy < SELDOM and not f["d_total_retrans"]:
         return _restarted(f, facts, numbers) or _idle(busy, numbers)
-    if rwnd >= LIMITED:
+    if rwnd >= LIMITED and loss < HEAVY:
         return _window(f, rwnd, numbers)
+    if sndbuf >= LIMITED and 0 < f.get("high_wmem_queued", 0) \
+            < NOT_FULL * numbers["sndbuf"]:
+        low = facts["sysctl"].get("net.ipv4.tcp_notsent_lowat", "")
+        return ("send-buffer", "medium",
+                f"for {sndbuf:.0%} of its busy time the program could not write, "
+                f"though the send buffer ({units.size(numbers['sndbuf'])}) held "
+                f"{units.size(f['high_wmem_queued'])} at most: TCP_NOTSENT_LOWAT of "
+                "the program, or tcp_notsent_lowat" + (f" ({low})" if low else "")
+                + ", allows little unsent data", "more unsent data waits in a dump",
+                numbers | {"notsent_lowat": low or None})
     if sndbuf >= LIMITED:
         return ("send-buffer", "high",
                 f"for {sndbuf:.0%} of its busy time the send buffer "
@@ -117,10 +130,22 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if shaped:
         return ("pacing", "high", shaped[0], "the limit is raised and the rate "
                 "stays", numbers | {"maxrate": shaped[1]})
+    paced = _paced(f, facts, rate)
+    if paced:
+        return ("pacing", "medium", paced, "it sends more at once with the kernel's "
+                "own ratios", numbers | {"pacing_rate": f["pacing_rate"]})
     least = 2 if f["options"] & OPT_SACK else 1
     if loss >= LOSS and f["d_total_retrans"] >= least:
         return _lossy(f, facts, loss, numbers)
     size = f["d_bytes_acked"] / max(1, f["d_data_segs_out"])
+    if f["snd_mss"] < LEAST_BUFFER <= f.get("pmtu", 0) / 2 \
+            and f["d_data_segs_out"] > MANY * interval:
+        return ("small-writes", "high",
+                f"{f['d_data_segs_out'] / interval:,.0f} segments/s of at most "
+                f"{f['snd_mss']} bytes, though the path takes packets of {f['pmtu']}: "
+                "its program (TCP_MAXSEG), or the MSS that the peer advertises, "
+                "limits them", "segments grow in a new connection without that limit",
+                numbers | {"bytes_per_segment": size, "pmtu": f["pmtu"]})
     if size < SMALL * f["snd_mss"] and f["d_data_segs_out"] > MANY * interval \
             and f["high_unacked"] > 8:
         return ("small-writes", "medium",
@@ -145,6 +170,12 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if held:
         return ("shaper", "high", held, "the rate stays the same with a higher "
                 "limit", numbers)
+    if f.get("d_reord_seen", 0) > max(ENOUGH, OUT_OF_ORDER * f.get("d_delivered", 0)):
+        return ("reordering", "medium",
+                f"{f['d_reord_seen']} of {f['d_delivered']} segments were "
+                "acknowledged out of order; the kernel waits for up to "
+                f"{f.get('reordering', 0)} of them, and sends few again",
+                "segments arrive in order", numbers | {"reord_seen": f["d_reord_seen"]})
     if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1:
         return _recovering(f, numbers)
     return ("unknown", "low",
@@ -159,8 +190,8 @@ def _restarted(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     pause = 1000 * f.get("high_last_data_sent", 0)
     if facts["sysctl"].get("net.ipv4.tcp_slow_start_after_idle") != "1" \
             or f["cc"] == "bbr" or f.get("total_retrans", 1) \
-            or not 0 < f.get("rto", 0) <= pause \
-            or f["snd_ssthresh"] >= 2**31 - 1 or f["snd_cwnd"] < GROWN:
+            or not 0 < f.get("rto", 0) <= pause or f["snd_cwnd"] < GROWN \
+            or f["d_data_segs_out"] < GROWN:
         return None
     return ("idle-restart", "medium",
             f"it sends in bursts, with pauses of {units.duration(pause / 1e6)} or "
@@ -244,6 +275,26 @@ def _window(f: Flow, share: float, numbers: dict[str, Any]) -> Answer:
             numbers)
 
 
+#: What the kernel paces to, in % of the congestion window per round trip.
+PACING = {"net.ipv4.tcp_pacing_ca_ratio": 120, "net.ipv4.tcp_pacing_ss_ratio": 200}
+
+
+def _paced(f: Flow, facts: Facts, rate: float) -> str:
+    """It has data and room in both windows, and sends at the rate that the kernel
+    paces it to, as text.  That is how BBR works, and a fault of others."""
+    if f["cc"].startswith("bbr") or not f.get("low_notsent_bytes", 0) \
+            or f["high_unacked"] > 0.6 * f.get("low_snd_cwnd", 0) \
+            or f["d_total_retrans"] \
+            or not 0 < f.get("pacing_rate", 0) <= rate / 8 / 0.6:
+        return ""
+    low = [f"{key.rpartition('.')[2]} is {facts['sysctl'][key]}"
+           for key, normal in PACING.items()
+           if int(facts["sysctl"].get(key, normal)) < normal]
+    return (f"data waits with {f['high_unacked']} of {f['low_snd_cwnd']} segments in "
+            f"flight, and the kernel paces it to {units.bits(f['pacing_rate'] * 8)}"
+            + (f": {', '.join(low)} (percent)" if low else ""))
+
+
 def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
     """A maxrate of fq that the connection nearly reaches, as text and number."""
     for name_, device in facts["devices"].items():
@@ -293,12 +344,18 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
-    if f.get("d_reord_seen", 0) and total >= ENOUGH and again > total / 4:
+    # Segments that are sent again for lost ACKs come out of order once.
+    seen = f.get("d_reord_seen", 0)
+    if seen > max(1, again / (2 * ENOUGH)) and total >= ENOUGH and again > total / 4:
         return ("reordering", "high" if again > total / 2 else "medium",
                 f"{told}, the peer already had {again} of {total} (DSACK), and "
                 f"{f['d_reord_seen']} ACKs were for segments out of order",
                 "no DSACKs", numbers | {"reord_seen": f["d_reord_seen"]})
     queued = f["rtt"] - f["min_rtt"]
+    held = _full(facts) or _held(facts)
+    if held:
+        return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
+                "higher limit", numbers)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] and queued > 500:
         return ("path", "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "

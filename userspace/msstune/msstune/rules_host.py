@@ -16,6 +16,7 @@ from .diagnosis import Diagnosis
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
 SQUEEZES = 50            # per second
+DAMAGED = 1e-4           # share of segments with a wrong checksum
 HELD_US = 200            # rx-usecs that lengthen a short round trip
 
 
@@ -28,6 +29,20 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _cpus(facts)
     yield from _mssfrac(facts)
     yield from _timestamps(facts)
+    yield from _damaged(facts)
+
+
+def _damaged(facts: Facts) -> Iterator[Diagnosis]:
+    """Packets that no device refused, and whose checksum was wrong."""
+    wrong = facts["snmp"].get("Tcp.InCsumErrors", 0)
+    segments = facts["snmp"].get("Tcp.InSegs", 0)
+    if wrong > 0 and wrong > DAMAGED * segments:
+        yield Diagnosis(
+            "host", "link-errors", "medium",
+            f"{wrong} of {segments} TCP segments arrived with a wrong checksum: a "
+            "device or a link on the way damages them", "the counter stops with "
+            "another link, or with receive checksums in software (ethtool -K rx off)",
+            87, {"checksum_errors": wrong, "segments": segments})
 
 
 def _softnet(facts: Facts) -> Iterator[Diagnosis]:
@@ -69,8 +84,7 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
 
 def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
     for qdisc in device["qdiscs"]:
-        # netem simulates a path, not a queue of this host.
-        if qdisc["kind"] == "netem" or not (
+        if _path(qdisc) or not (
                 qdisc["drops"] > 0 or qdisc.get("drops_ever", 0) and _cut(facts)):
             continue
         sent = qdisc["packets"] + qdisc["drops"]
@@ -92,6 +106,14 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
              "options": qdisc.get("options") or {}})
 
 
+def _path(qdisc: dict[str, Any]) -> bool:
+    """Whether its drops are those of a simulated path: netem, unless all it does is
+    to delay packets in a queue that is too short for that."""
+    options = qdisc.get("options") or {}
+    return qdisc["kind"] == "netem" and ("limit" not in options or any(
+        key.startswith(("loss", "corrupt", "rate")) for key in options))
+
+
 def _cut(facts: Facts) -> bool:
     """Whether a sender is recovering from a loss, with no queue on its path."""
     return any(f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
@@ -110,6 +132,12 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             f"({device['ring'] or 'of unknown size'})",
             "drops continue with a larger ring; then the CPU is too slow", 88,
             {"missed": missed, **device["ring"]})
+    flaps = tx.get("carrier_changes", 0)
+    if flaps > 1:
+        yield Diagnosis(
+            name, "link-errors", "high", f"the link lost or found its carrier {flaps} "
+            "times: check cable, optics and the other end", "the counter stops", 98,
+            {"carrier_changes": flaps})
     broken = rx.get("crc_errors", 0) + rx.get("frame_errors", 0)
     if broken > 0:
         yield Diagnosis(

@@ -86,7 +86,8 @@ def initial(facts: Facts) -> list[Diagnosis]:
         mine = [f for f in facts["flows"] if _of(_address(f), facts) is route
                 and f["snd_ssthresh"] >= INFINITE
                 and f.get("bytes_sent", FEW_BYTES) < FEW_BYTES
-                and f["high_unacked"] >= 0.7 * f["snd_cwnd"]]
+                and (f["high_unacked"] >= 0.7 * f["snd_cwnd"]
+                     or f.get("low_snd_cwnd", INITIAL) < INITIAL)]
         if first < INITIAL and mine and opened > 0:
             found.append(Diagnosis(
                 f"route {route['dst']}", "initcwnd", "high",

@@ -7,11 +7,13 @@ Each finding is a counter of the kernel that grew over the interval.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .collect import Facts
 from .diagnosis import Diagnosis
 
 FULL = 0.95         # share of a table that is full
+LOST_HERE = 0.05    # share of the bytes sent that a drop of this host explains
 WAITED = 0.1        # share of the interval that a quota may hold up unnoticed
 
 
@@ -22,6 +24,7 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _ports(facts)
     yield from _firewall(facts)
     yield from _quota(facts)
+    yield from _memory(facts)
 
 
 def _accept(facts: Facts) -> Iterator[Diagnosis]:
@@ -43,7 +46,10 @@ def _accept(facts: Facts) -> Iterator[Diagnosis]:
 
 def _syn(facts: Facts) -> Iterator[Diagnosis]:
     snmp = facts["snmp"]
-    dropped = snmp.get("TcpExt.TCPReqQFullDrop", 0)
+    # What is not for a full queue of accept() is for that of half-open connections.
+    dropped = max(snmp.get("TcpExt.TCPReqQFullDrop", 0),
+                  snmp.get("TcpExt.ListenDrops", 0)
+                  - snmp.get("TcpExt.ListenOverflows", 0))
     cookies = snmp.get("TcpExt.TCPReqQFullDoCookies", 0)
     if dropped > 0 or cookies > 0:
         yield Diagnosis(
@@ -78,6 +84,13 @@ def _ports(facts: Facts) -> Iterator[Diagnosis]:
 
 def _firewall(facts: Facts) -> Iterator[Diagnosis]:
     counted = False
+    refused = facts["snmp"].get("TcpExt.IPReversePathFilter", 0)
+    if refused > 0:
+        yield Diagnosis(
+            "host", "own-firewall", "high",
+            f"the reverse path filter (rp_filter) refused {refused} packets: the "
+            "route back to their sender leaves through another device",
+            "the counter grows with rp_filter=2", 91, {"rp_filter": refused})
     for rule, packets in (facts.get("firewall") or {}).items():
         if packets > 0:
             seen = _suffering(facts)
@@ -103,7 +116,35 @@ def _suffering(facts: Facts) -> bool:
     """Whether a connection lost packets, or is not answered."""
     return bool(facts["snmp"].get("Tcp.RetransSegs", 0) or facts.get("unanswered")
                 or any(f["d_total_retrans"] or f["retransmits"]
-                       or f.get("d_rcv_ooopack", 0) for f in facts["flows"]))
+                       or f.get("d_rcv_ooopack", 0) or _lost_here(f)
+                       for f in facts["flows"]))
+
+
+def _lost_here(f: dict[str, Any]) -> bool:
+    """Whether segments left the connection and never the host: they are neither
+    acknowledged nor in flight nor sent again, since the kernel knows of the drop."""
+    gone = f.get("d_bytes_sent", 0) - f.get("d_bytes_retrans", 0) \
+        - f["d_bytes_acked"] - f["high_unacked"] * f["snd_mss"]
+    return bool(gone > LOST_HERE * max(1, f.get("d_bytes_sent", 0)))
+
+
+def _owners(path: str, facts: Facts) -> set[str]:
+    """Processes of a cgroup that have a busy connection here."""
+    return {f["owner"]["comm"] for f in facts["flows"]
+            if (f.get("owner", {}).get("cgroup", "") + "/").startswith(
+                path.rstrip("/") + "/")}
+
+
+def _memory(facts: Facts) -> Iterator[Diagnosis]:
+    for path, times in (facts.get("out_of_memory") or {}).items():
+        owners = _owners(path, facts)
+        if times > 0 and owners:
+            yield Diagnosis(
+                path, "memory-pressure", "high",
+                f"it reached its limit of memory {times} times; the buffers of its "
+                f"connections count ({', '.join(sorted(owners))})",
+                "the rate stays the same with a larger memory.max", 93,
+                {"times": times})
 
 
 def _quota(facts: Facts) -> Iterator[Diagnosis]:
@@ -111,9 +152,7 @@ def _quota(facts: Facts) -> Iterator[Diagnosis]:
         share = waited / 1e6 / facts["interval"]
         if share < WAITED:
             continue
-        owners = {f["owner"]["comm"] for f in facts["flows"]
-                  if (f.get("owner", {}).get("cgroup", "") + "/").startswith(
-                      path.rstrip("/") + "/")}
+        owners = _owners(path, facts)
         yield Diagnosis(
             path, "cpu-quota", "high" if owners else "low",
             f"its CPU quota held it up for {share:.0%} of the time"

@@ -23,6 +23,11 @@ HELD = 45.0
 AGREE, SHARE = 2, 0.3
 #: Shortest timer of a delayed ACK, us; a round trip that it lengthens.
 DELAYED_ACK_US = 40_000
+BACKED_OFF = 2      # timeouts in a row that a lossy path explains
+#: Share of connection attempts that needed a second SYN, and how many of them.
+AGAIN, ATTEMPTS = 0.5, 3
+#: Keepalive probes, and how many of them may be answered.
+PROBES, ANSWERED = 3, 0.5
 SHORTEST = 0.5      # seconds that a connection must be seen
 
 
@@ -68,6 +73,13 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
         return ("path-down", "high",
                 f"{told}; the next hop {hop} does not answer ARP",
                 "the next hop answers (ip neigh)", numbers)
+    alive = [one for one in facts["flows"] if one["d_bytes_acked"]
+             and one["remote"].rpartition(":")[0].strip("[]") == address]
+    if alive and f["retransmits"] <= BACKED_OFF:
+        return ("loss", "medium",
+                f"{told}, while {len(alive)} other connections to that address move "
+                f"data; {f.get('total_retrans', 0)} segments were sent again before",
+                "no connection loses segments", numbers)
     unreachable = facts["snmp"].get("Icmp.InDestUnreachs", 0) \
         - facts["snmp"].get("IcmpMsg.InType3Code4", 0)
     if unreachable > 0:
@@ -149,6 +161,9 @@ def unanswered(facts: Facts) -> list[Diagnosis]:
         address = remote.rpartition(":")[0].strip("[]")
         hop = facts.get("gateways", {}).get(address, address)
         down = hop in facts.get("neighbours", [])
+        silent = [f for f in facts["flows"] if f["retransmits"] > BACKED_OFF
+                  and not f["d_bytes_acked"] and f.get("bytes_acked", 0) > 1
+                  and f["remote"].rpartition(":")[0].strip("[]") == address]
         icmp = facts["snmp"].get("Icmp.InDestUnreachs", 0)
         told = (f"{len(mine)} connection attempts, repeated up to "
                 f"{max(one['retransmits'] for one in mine)} times")
@@ -158,10 +173,40 @@ def unanswered(facts: Facts) -> list[Diagnosis]:
             found.append(Diagnosis(
                 remote, "path-down", "high", told, "a ping reaches it", STOPPED,
                 {"attempts": len(mine), "icmp": icmp}))
+        elif silent:
+            found.append(Diagnosis(
+                remote, "path-down", "medium", f"{told}, and {len(silent)} "
+                "connections to that address, which worked before, get no ACK "
+                "either", "a ping reaches it", STOPPED - 1,
+                {"attempts": len(mine), "silent": len(silent)}))
         else:
             found.append(Diagnosis(
                 remote, "no-answer", "medium", f"{told}: a firewall drops them, the "
                 "host is gone, or its queue of new connections is full; this end "
                 "cannot distinguish them", "ListenOverflows there (nstat), or a "
                 "reply to a ping", STOPPED - 1, {"attempts": len(mine)}))
+    return found
+
+
+def repeated(facts: Facts) -> list[Diagnosis]:
+    """Connections that open with a second SYN, and idle ones whose peer is gone."""
+    snmp = facts["snmp"]
+    opened, again = snmp.get("Tcp.ActiveOpens", 0), snmp.get("TcpExt.TCPSynRetrans", 0)
+    found = []
+    if opened >= ATTEMPTS and again >= AGAIN * opened and not facts.get("unanswered"):
+        ecn = facts["sysctl"].get("net.ipv4.tcp_ecn") == "1"
+        found.append(Diagnosis(
+            "host", "no-answer", "medium",
+            f"{opened} connections opened, with {again} repeated SYNs, and work then: "
+            "the first SYN is dropped" + (", perhaps since it asks for ECN (tcp_ecn "
+                                          "is 1)" if ecn else ""),
+            "the first SYN is answered" + (" with tcp_ecn=2" if ecn else ""), 80,
+            {"opened": opened, "repeated": again}))
+    probes, came = snmp.get("TcpExt.TCPKeepAlive", 0), snmp.get("Tcp.InSegs", 0)
+    if probes >= PROBES and came < ANSWERED * probes:
+        found.append(Diagnosis(
+            "host", "path-down", "medium",
+            f"idle connections sent {probes} keepalive probes, and {came} segments "
+            "came in", "a ping reaches their peers", 75,
+            {"probes": probes, "segments": came}))
     return found
