@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import plan_host, set_qdisc
+from . import plan_host, rules_flow, set_qdisc
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, buffer_for, triple
@@ -180,6 +180,13 @@ def _granularity(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
 
 
 def _pacing(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
+    for key, normal in rules_flow.PACING.items():
+        now = facts["sysctl"].get(key, str(normal))
+        if "pacing_rate" in d.numbers and int(now) < normal:
+            yield Proposal(f"sysctl:{key}", now, str(normal),
+                           "the kernel paces below what the congestion window allows; "
+                           "the new value is the kernel's own", d.why, IP_SYSCTL,
+                           "larger bursts")
     if "max_pacing_rate" in d.numbers:
         yield Proposal("", "", "", "in the program: SO_MAX_PACING_RATE is the limit; "
                        "it "
