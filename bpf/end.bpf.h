@@ -55,7 +55,9 @@ static int cut_one(__u32 i, void *unused)
  * An ACK that TCP has looked at is used up, although TCP's function may have
  * been interrupted and has not returned yet.  Where the hooks do not report
  * when TCP takes a packet, one that only opens or closes a connection is taken
- * for used up.  The end of any other packet was not seen.
+ * for used up.  Nothing reports there what is joined to a packet queued before,
+ * which data that disappears mostly was.  The end of any other packet was not
+ * seen.
  */
 static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 {
@@ -63,10 +65,13 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 
 	if (again)
 		return END_REENTERED;
-	if (stage_waits(t->last))
-		return END_UNREAD;
 	if (t->last == ST_RX_GRO)
 		return END_MERGED;
+	if (!config.exits && (t->path.flags & (PF_DATA | PF_UDP | PF_COPIED)) ==
+			     PF_DATA)
+		return END_COALESCED;
+	if (stage_waits(t->last))
+		return END_UNREAD;
 	if (!had && (config.exits || t->path.flags & PF_UDP))
 		return END_REENTERED;
 	return t->path.flags & PF_PURE_ACK ? END_CONSUMED : END_STALE;
@@ -94,7 +99,8 @@ __noinline int rx_leftover(__u64 key, __u32 again)
  * A hook that frees a packet says that it was dropped, or not; for some that is
  * not what happened.  A connection's last packets end as drops without a
  * reason, as does a SYN that is answered once more.  A SYN that a listener
- * refuses ends as if it were used.
+ * refuses ends as if it were used.  What is dropped before the socket's state
+ * was looked at is refused, as the ACK of a SYN cookie by a full queue.
  */
 static __always_inline __u32 rx_ended(const struct tracked_pkt *t, __u32 end,
 				      __u32 reason)
@@ -105,7 +111,8 @@ static __always_inline __u32 rx_ended(const struct tracked_pkt *t, __u32 end,
 	    !(flags & PF_DATA) &&
 	    (t->last == ST_RX_TIMEWAIT ||
 	     (t->last == ST_RX_REQUEST ? !!(flags & PF_SYN) :
-	      t->sk && !(flags & PF_UDP))))
+	      t->sk && t->last != ST_RX_SOCK && t->last != ST_RX_DO_RCV &&
+	      !(flags & PF_UDP))))
 		return END_CONSUMED;
 	if (end != END_CONSUMED)
 		return end;

@@ -242,7 +242,9 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	struct tracked_pkt *t;
 	__u32 at;
 
-	sock_work(number)->rx_key = key;
+	/* A listener works on several SYNs at once, and is woken for others. */
+	if (state != TCP_LISTEN)
+		sock_work(number)->rx_key = key;
 	t = tracked_find(key, &at);
 	if (!t)
 		return;
