@@ -226,11 +226,12 @@ static void case_again(void)
 
 /*
  * Steps: TCP has an ACK, or data; another packet of that address enters.
- * Expected: the ACK was used, whatever stage it was in; the data was lost.
+ * Expected, where no functions are hooked: the ACK was used, whatever stage it
+ * was in; the data was joined to a packet queued before.
  */
 static void case_used(void)
 {
-	__u32 ends[] = { END_CONSUMED, END_STALE }, i, at;
+	__u32 ends[] = { END_CONSUMED, END_COALESCED }, i, at;
 	int good = 1;
 
 	for (i = 0; i < 2; i++) {
@@ -246,7 +247,7 @@ static void case_used(void)
 		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
 			followed(&first) && balanced();
 	}
-	report("what TCP had is used up if it is an ACK, else lost", good);
+	report("what TCP had is used up if it is an ACK, else joined", good);
 }
 
 /* Steps: one hands a packet on; the driver takes it, drops it, or the queue. */
