@@ -85,8 +85,9 @@ case_lines() {
 	"$PP" top --batch --json -i 2 >lines &
 	top=$!
 	# Attaching takes long on a busy host: wait for packets, not for a time.
-	wait_for 120 eval 'sed 1d lines | grep -Eq "\"total_packets\": ?[0-9]{3}"'
-	kill -INT $top
+	# SIGINT would be ignored, as in all that a script starts in the background.
+	wait_for 300 eval 'sed 1d lines | grep -Eq "\"total_packets\": ?[0-9]{3}"'
+	kill -TERM $top
 	wait $top || return
 	kill $load
 	python3 -IS - <<'END'

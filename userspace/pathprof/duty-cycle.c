@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "duty-cycle.h"
+#include "thread.h"
 
 #define LONGEST_NS	60e9
 
@@ -106,7 +107,7 @@ int duty_cycle__start(struct duty_cycle **out, double percent,
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&d->wake, &attr);
-	rc = -pthread_create(&d->thread, NULL, keep_cycling, d);
+	rc = thread__start(&d->thread, keep_cycling, d);
 	if (rc)
 		free(d);
 	else

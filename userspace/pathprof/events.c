@@ -14,6 +14,7 @@
 #include "events.h"
 #include "journey.h"
 #include "output-file.h"
+#include "thread.h"
 
 #define PAUSE_NS	2000000
 
@@ -101,7 +102,7 @@ int events__start(struct events **out, int ring, const char *path, char *err,
 	if (e && e->spool) {
 		ring_buffer__consume(e->ring);
 		e->reading = true;
-		errno = pthread_create(&e->thread, NULL, keep_reading, e);
+		errno = -thread__start(&e->thread, keep_reading, e);
 		if (!errno) {
 			*out = e;
 			return 0;
