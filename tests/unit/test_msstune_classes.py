@@ -111,6 +111,9 @@ CLASSES = [
     ({"low_snd_cwnd": 2, "snd_cwnd": 32, "high_unacked": 17,
       "bytes_sent": 68_000}, snmp(Tcp_PassiveOpens=14) | {
         "routes": [{"dst": "10.0.0.0/24", "initcwnd": 2}]}, "initcwnd"),
+    # The same, with connections that no two dumps contain.
+    (None, snmp(Tcp_ActiveOpens=12, Tcp_OutSegs=600) | {
+        "flows": [], "routes": [{"dst": "10.0.0.0/24", "initcwnd": 1}]}, "initcwnd"),
     # A window that was full while segments were sent again eight times in ten.
     ({"d_total_retrans": 8, "d_data_segs_out": 10, "d_rwnd_limited": 672_000,
       "rtt": 168_000, "min_rtt": 50_000, "d_bytes_acked": 30_000}, {}, "path"),

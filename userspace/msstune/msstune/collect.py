@@ -193,7 +193,8 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
 
 def _waits(seen: list[dict[str, Any]]) -> dict[str, int]:
     """In how many dumps less than a segment waited though window and congestion
-    window had room: with nothing in flight, and with something."""
+    window had room: with nothing in flight, and with something; the longest pause,
+    in ms."""
     idle = flying = 0
     for one in seen:
         waits = 0 < one["notsent_bytes"] < one["snd_mss"] \
@@ -201,7 +202,9 @@ def _waits(seen: list[dict[str, Any]]) -> dict[str, int]:
             and one["snd_wnd"] >= 2 * one["snd_mss"]
         idle += waits and not one["unacked"]
         flying += waits and one["unacked"] > 0
-    return {"looks": len(seen), "looks_corked": idle, "looks_nagle": flying}
+    # Few dumps can all fall into bursts that come as regularly as they do.
+    return {"looks": len(seen), "looks_corked": idle, "looks_nagle": flying,
+            "high_last_data_sent": max(one["last_data_sent"] for one in seen)}
 
 
 def collect(interval: float, looks: int = 4, profile_file: Path | None = None,

@@ -108,10 +108,11 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
 
 def _path(qdisc: dict[str, Any]) -> bool:
     """Whether its drops are those of a simulated path: netem, unless all it does is
-    to delay packets in a queue that is too short for that."""
+    to delay packets in a queue that is too short for that, and drops some now."""
     options = qdisc.get("options") or {}
-    return qdisc["kind"] == "netem" and ("limit" not in options or any(
-        key.startswith(("loss", "corrupt", "rate")) for key in options))
+    model = any(key.startswith(("loss", "corrupt", "rate")) for key in options)
+    return qdisc["kind"] == "netem" and (
+        model or not qdisc["drops"] or "limit" not in options)
 
 
 def _cut(facts: Facts) -> bool:

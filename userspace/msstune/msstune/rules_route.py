@@ -95,4 +95,13 @@ def initial(facts: Facts) -> list[Diagnosis]:
                 f"{first} segment{'s' * (first > 1)} instead of {INITIAL}, and end "
                 "in slow start", "their duration stays the same without initcwnd",
                 70, {"initcwnd": first, "opened": opened, "dst": route["dst"]}))
+        elif first < INITIAL and not facts["flows"] and opened > 0 \
+                and facts["snmp"].get("Tcp.OutSegs", 0) > INITIAL * opened:
+            found.append(Diagnosis(
+                f"route {route['dst']}", "initcwnd", "medium",
+                f"{opened} connections, too short to be seen twice, sent "
+                f"{facts['snmp']['Tcp.OutSegs'] / opened:.0f} segments each; the route "
+                f"starts them with {first} instead of {INITIAL}",
+                "their duration stays the same without initcwnd", 60,
+                {"initcwnd": first, "opened": opened, "dst": route["dst"]}))
     return found
