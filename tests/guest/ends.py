@@ -29,6 +29,8 @@ KINDS = "veth", "bridge", "router", "vxlan"
 SETTLED = 0x06, 0x0a  # time-wait, listen: they send nothing of their own
 #: A reset that the network loses is not sent again: its receiver gives up.
 PATIENCE = 15
+#: Whether some of the runs record in sampling bursts.
+BURSTS = os.environ.get("MSSFRAC_BURSTS", "1") != "0"
 
 
 def run(command, check=True):
@@ -467,7 +469,7 @@ def one_run(pathprof, seed, net):
     """Records one drawn run; what it was, and the differences, if any."""
     rng = random.Random(seed)
     kind = net.kind
-    bursts = rng.random() < 0.25
+    bursts = rng.random() < 0.25 and BURSTS
     fine = not bursts and rng.random() < 0.4
     net.draw(rng)
     calls = draw_traffic(net, rng)
