@@ -35,9 +35,7 @@ static int cut_one(__u32 i, void *unused)
 	(void)unused;
 	i &= TRACKED_MAX - 1;
 	key = READ_ONCE(tracked_keys[i]);
-	if (!key || key & KEY_BUSY ||
-	    __sync_val_compare_and_swap(&tracked_keys[i], key,
-					key | KEY_BUSY) != key)
+	if (!key || key & KEY_BUSY || !tracked_claim(i, key))
 		return 0;
 	path_sum(tracked_at(i), END_CUT);
 	tracked_release(i);
@@ -159,15 +157,16 @@ __noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
 
 	if (!tracked_any())
 		return 0;
-	at = tracked_lock(key | KEY_TX);
+	at = tracked_seek(key | KEY_TX);
 	if (at == NOT_TRACKED)
 		goto received;
 	t = tracked_at(at);
-	if (t->last == ST_TX_START && !by_driver(t, end, entered)) {
-		tracked_unlock(at, key | KEY_TX);
+	if (READ_ONCE(t->last) == ST_TX_START && !by_driver(t, end, entered)) {
 		sent = 1;
 		goto received;
 	}
+	if (!tracked_claim(at, key | KEY_TX))
+		goto received;
 	if (end == END_DROPPED) {
 		t->path.reason = reason;
 		t->path.location = location;

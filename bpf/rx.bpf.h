@@ -213,7 +213,7 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 	struct tracked_pkt *t;
 	__u32 at;
 
-	t = tracked_find(key, &at);
+	t = tracked_of(key, sk, &at);
 	if (!t)
 		return 0;
 	/* A reader elsewhere may have been faster than we hear of TCP's end. */
@@ -313,13 +313,16 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 /* Stages whose hooks pass the socket only. */
 static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 {
-	__u64 key;
+	__u64 number = address(sk), key;
+	struct tracked_pkt *t;
+	__u32 at;
 
-	if (!tracked_any())
+	key = READ_ONCE(sock_known(number)->rx_key);
+	t = tracked_of(key, number, &at);
+	if (!t)
 		return;
-	key = READ_ONCE(sock_known(address(sk))->rx_key);
-	if (key)
-		follow(key, stage, 0, 0);
+	tracked_mark(t, stage, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
 }
 
 static __always_inline void rx_copy(struct sk_buff *skb)
@@ -366,10 +369,9 @@ static __always_inline void rx_read(struct sock *sk)
 	if (!key)
 		return;
 	w->copy_key = 0;
-	at = tracked_lock(key);
-	if (at == NOT_TRACKED)
+	t = tracked_of(key, w->sk, &at);
+	if (!t)
 		return;
-	t = tracked_at(at);
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || t->last != ST_RX_COPY || t->sk != w->sk) {
 		tracked_unlock(at, key);

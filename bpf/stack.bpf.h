@@ -366,11 +366,8 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-/*
- * The driver's call has returned.  If the packet is not at the driver any more,
- * it is on another device of this host, or in a queue of a lower one.
- */
-static __always_inline void stack_sent(struct sk_buff *skb, int rc)
+/* The driver gets the packet. */
+static __always_inline void stack_start(struct sk_buff *skb)
 {
 	__u64 key = address(skb);
 	struct tracked_pkt *t;
@@ -379,11 +376,33 @@ static __always_inline void stack_sent(struct sk_buff *skb, int rc)
 	t = tracked_find(key, &at);
 	if (!t)
 		return;
-	if (t->last != ST_TX_START) {
-		tracked_unlock(at, key);
+	t->cpu = bpf_get_smp_processor_id();
+	tracked_mark(t, ST_TX_START, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+}
+
+/*
+ * The driver's call has returned.  If the packet is not at the driver any more,
+ * it is on another device of this host, or in a queue of a lower one.  It may
+ * be gone, too: what another CPU gave to its driver is another packet.
+ */
+static __always_inline void stack_sent(struct sk_buff *skb, int rc)
+{
+	__u64 key = address(skb);
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (!tracked_any())
 		return;
-	}
-	tx_returned(t, at, key, rc);
+	at = tracked_seek(key);
+	if (at == NOT_TRACKED)
+		return;
+	t = tracked_at(at);
+	if (READ_ONCE(t->last) != ST_TX_START ||
+	    READ_ONCE(t->cpu) != bpf_get_smp_processor_id())
+		return;
+	if (tracked_claim(at, key))
+		tx_returned(t, at, key, rc);
 }
 
 /* As packet_end(), where a packet has one entry for both directions. */

@@ -61,6 +61,17 @@ static __always_inline __u32 tracked_set(__u64 key)
  * returns, and drop the masks that the verifier needs to see in its callers.
  */
 
+/* Lock the entry `at` if it still has this key. */
+static __always_inline bool tracked_claim(__u32 at, __u64 key)
+{
+	__u64 was = __sync_val_compare_and_swap(
+		&tracked_keys[at & (TRACKED_MAX - 1)], key, key | KEY_BUSY);
+
+	/* Else the compiler makes a number of the comparison. */
+	asm volatile("" : "+r"(was));
+	return was == key;
+}
+
 /* Find and lock; NOT_TRACKED if the packet is not followed. */
 __weak __u32 tracked_lock(__u64 key)
 {
@@ -81,6 +92,50 @@ __weak __u32 tracked_lock(__u64 key)
 			return set + i;
 	}
 	return NOT_TRACKED;
+}
+
+/*
+ * Find without locking, for hooks whose key may be out of date: the packet was
+ * freed meanwhile, and another one has its address.  While an entry is locked,
+ * the hooks of its own packet do not find it, and lose a stage or an end.  So
+ * these hooks look first, and lock what is theirs with tracked_claim().
+ */
+__weak __u32 tracked_seek(__u64 key)
+{
+	__u32 set = tracked_set(key), i;
+	__u64 *keys = &tracked_keys[set];
+
+	/* Else the compiler computes the address of each. */
+	asm volatile("" : "+r"(keys));
+#pragma unroll
+	for (i = 0; i < TRACKED_WAYS; i++) {
+		if (READ_ONCE(keys[i]) == key)
+			return set + i;
+	}
+	return NOT_TRACKED;
+}
+
+/*
+ * The entry of a packet that this socket works on or has queued, locked; else
+ * NULL.  A later packet of the socket with the same address waits for it.
+ */
+static __always_inline struct tracked_pkt *tracked_of(__u64 key, __u64 sk,
+						      __u32 *at)
+{
+	struct tracked_pkt *t;
+	__u8 last;
+
+	if (!key || !tracked_any())
+		return NULL;
+	*at = tracked_seek(key);
+	if (*at == NOT_TRACKED)
+		return NULL;
+	t = tracked_at(*at);
+	last = READ_ONCE(t->last);
+	if (READ_ONCE(t->sk) != sk || last == ST_RX_BACKLOG ||
+	    (last == ST_RX_SOCK && !(t->path.flags & PF_UDP)))
+		return NULL;
+	return tracked_claim(*at, key) ? t : NULL;
 }
 
 /* The entry of a packet, locked; NULL if it is not followed. */
@@ -226,8 +281,7 @@ __weak __u32 tracked_evict(__u64 key)
 	k = READ_ONCE(tracked_keys[victim]);
 	if (!k || k & KEY_BUSY)
 		return NOT_TRACKED;
-	if (__sync_val_compare_and_swap(&tracked_keys[victim], k,
-					k | KEY_BUSY) != k)
+	if (!tracked_claim(victim, k))
 		return NOT_TRACKED;
 	t = tracked_at(victim);
 	if (stage_waits(t->last)) {

@@ -89,6 +89,7 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	__u32 bytes = skb->len, seq, at;
+	struct tracked_pkt *t;
 	struct sock_work *w;
 	__u64 now, key;
 
@@ -105,12 +106,10 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	 * socket may take the entry meanwhile, and unlocking writes the key.
 	 */
 	key = READ_ONCE(w->rx_key);
-	if (!bytes && key && tracked_any()) {
-		at = tracked_lock(key);
-		if (at != NOT_TRACKED) {
-			tracked_at(at)->path.facts |= FACT_ACK_NOW;
-			tracked_unlock(at, key);
-		}
+	t = bytes ? NULL : tracked_of(key, w->sk, &at);
+	if (t) {
+		t->path.facts |= FACT_ACK_NOW;
+		tracked_unlock(at, key);
 	}
 	if (!sample_due(DIR_TX))
 		return;
@@ -176,11 +175,34 @@ static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *
 	return t;
 }
 
+/*
+ * End the path of the packet that had this one's address before.  One that the
+ * driver got was freed by its receiver, and the driver's call, on another CPU,
+ * has not returned yet.  How any other one ended was not seen.
+ */
+__noinline int tx_leftover(__u64 key)
+{
+	struct tracked_pkt *t;
+	__u32 at, end;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	end = END_STALE;
+	if (t->last == ST_TX_START) {
+		end = t->path.dir == DIR_RX ? END_FORWARDED : END_SENT;
+		tracked_mark(t, ST_TX_SENT, bpf_ktime_get_ns());
+	}
+	path_sum(t, end);
+	tracked_release(at);
+	return 0;
+}
+
 /* Take up a packet that TCP announced: its entry, locked; NULL without room. */
 static __always_inline struct tracked_pkt *tx_take(__u64 key, struct sock_work *w,
 					      __u32 stage, __u32 *at)
 {
-	follow_end(key, stage, END_STALE);
+	tx_leftover(key);
 	*at = tracked_new(key);
 	return *at == NOT_TRACKED ? NULL : tx_claim(*at, w, stage);
 }
@@ -211,7 +233,7 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 		return;
 	w = tx_announced(address(sk));
 	if (!w) {
-		follow_end(key, ST_TX_IP, END_STALE);
+		tx_leftover(key);
 		return;
 	}
 	t = tx_take(key, w, ST_TX_IP, &at);
@@ -444,22 +466,29 @@ static __always_inline void tx_returned(struct tracked_pkt *t, __u32 at,
 
 /*
  * The driver's call returns.  A device on top of another one returns when the
- * lower one has queued the packet.
+ * lower one has queued the packet.  The receiver may have freed the packet
+ * already: what another CPU gave to its driver is another packet.
  */
 static __always_inline void tx_sent(struct sk_buff *skb, int rc)
 {
 	__u64 key = address(skb) | KEY_TX;
 	struct tracked_pkt *t;
 	__u32 at;
+	__u8 last;
 
-	t = tracked_find(key, &at);
-	if (!t)
+	if (!tracked_any())
 		return;
-	if (t->last == ST_TX_DEV || t->last == ST_TX_ENQUEUE) {
-		tracked_unlock(at, key);
+	at = tracked_seek(key);
+	if (at == NOT_TRACKED)
 		return;
-	}
-	tx_returned(t, at, key, rc);
+	t = tracked_at(at);
+	last = READ_ONCE(t->last);
+	if (last == ST_TX_DEV || last == ST_TX_ENQUEUE ||
+	    (last == ST_TX_START &&
+	     READ_ONCE(t->cpu) != bpf_get_smp_processor_id()))
+		return;
+	if (tracked_claim(at, key))
+		tx_returned(t, at, key, rc);
 }
 
 /* Dropped between TCP and the device: its announcement ends here. */

@@ -4,7 +4,8 @@
  * tx.bpf.h), compiled for this machine.  Hooks come and go while a CPU is inside
  * the driver's call, so an entry or a return may be missing; a packet enters
  * twice, or another one has its address.  No packet may be counted twice, or
- * end as another one.
+ * end as another one.  A hook whose packet is gone may not lock the entry of the
+ * next one, whose own hooks would not find it meanwhile.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@
 #define bpf_core_enum_value_exists(...) 0
 #define bpf_get_prandom_u32() 0
 #define bpf_jiffies64() 0
-#define bpf_get_smp_processor_id() 0
+#define bpf_get_smp_processor_id() this_cpu
 #define bpf_loop(...) ((void)0)
 #define bpf_map_update_elem(...) ((void)0)
 #define bpf_ktime_get_ns() (++clock_ns)
@@ -39,7 +40,12 @@
 #define bpf_ringbuf_reserve(...) 0
 #define bpf_ringbuf_submit(...) ((void)0)
 
+/* Locks that a hook took, or tried to. */
+#define __sync_val_compare_and_swap(...) \
+	(locks++, __sync_val_compare_and_swap(__VA_ARGS__))
+
 static unsigned long long clock_ns;
+static unsigned int this_cpu, locks;
 static void *bpf_map_lookup_elem(void *map, const void *key);
 
 static int bpf_probe_read_kernel(void *to, unsigned int size, const void *from)
@@ -303,9 +309,95 @@ static void case_driver(void)
 	report("a driver's drop is one, a receiver's is not the sender's", good);
 }
 
+/* The hooks of a socket that remembers the address of `first`. */
+static void outdated(__u64 sk)
+{
+	sock_work(sk)->rx_key = address(&first);
+	sock_work(sk)->copy_key = address(&first);
+	locks = 0;
+	rx_finish(address(&first), sk, 0);
+	rx_sock_stage((struct sock *)sk, ST_RX_READY);
+	rx_read((struct sock *)sk);
+}
+
+/*
+ * Steps: TCP has used a packet up and freed it; before the hook of TCP's return
+ * runs, another packet that enters the stack has the address.
+ * Expected: the hooks of the socket leave the entry of that packet unlocked.
+ */
+static void case_outdated_socket(void)
+{
+	const __u64 sk = 0x4000;
+	__u32 at;
+	int good;
+
+	begin();
+	rx_netif(&first);
+	outdated(sk);
+	report("a socket's hooks do not lock a packet that is not its own",
+	       !locks && followed(&first) && !ended(PATHPROF_END_MAX) &&
+	       balanced());
+	/* Its own, but the next one, which waits for the socket. */
+	follow(address(&first), ST_RX_SOCK, 0, 0);
+	at = tracked_seek(address(&first));
+	tracked_at(at)->sk = sk;
+	outdated(sk);
+	good = !locks && tracked_at(at)->last == ST_RX_SOCK;
+	follow(address(&first), ST_RX_BACKLOG, 0, 0);
+	outdated(sk);
+	report("a socket's hooks do not lock its next packet, which waits for it",
+	       good && !locks && tracked_at(at)->last == ST_RX_BACKLOG &&
+	       balanced());
+}
+
+/*
+ * Steps: a packet is with its receiver, which frees it, while the driver's call
+ * of the sender has not returned.
+ * Expected: freeing it locks the receiver's entry only.
+ */
+static void case_sender_unlocked(void)
+{
+	begin();
+	tx_dev(&first);
+	tx_start(&first);
+	locks = 0;
+	packet_end(address(&first), END_CONSUMED, 0, 0, 1);
+	report("a receiver does not lock the sender's entry",
+	       !locks && !ended(PATHPROF_END_MAX) && balanced());
+}
+
+/*
+ * Steps: the receiver has freed the packet, and its address is that of a packet
+ * which another CPU hands to its driver, when the first driver's call returns.
+ * Expected: the second packet is followed until its own driver's call returns,
+ * and both are sent.
+ */
+static void case_address_sent_again(void)
+{
+	int good;
+
+	begin();
+	tx_dev(&first);
+	tx_start(&first);
+	this_cpu = 1;
+	tx_leftover(address(&first) | KEY_TX);
+	good = ended_at(END_SENT, ST_TX_SENT);
+	tx_dev(&first);
+	tx_start(&first);
+	this_cpu = 0;
+	locks = 0;
+	tx_sent(&first, 0);
+	good &= !locks && ended(PATHPROF_END_MAX) == 1;
+	this_cpu = 1;
+	tx_sent(&first, 0);
+	this_cpu = 0;
+	report("a driver's return does not end a packet of another CPU",
+	       good && ended(END_SENT) == 2 && balanced());
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..7\n");
+	printf("KTAP version 1\n1..11\n");
 	case_merged();
 	case_no_entry();
 	case_entry_detached();
@@ -313,5 +405,8 @@ int main(void)
 	case_used();
 	case_forwarded();
 	case_driver();
+	case_outdated_socket();
+	case_sender_unlocked();
+	case_address_sent_again();
 	return failures != 0;
 }
