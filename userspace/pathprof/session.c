@@ -178,6 +178,13 @@ static double stay_open(struct session *s, double fixed_ns)
 	return packets;
 }
 
+/* What has not arrived is cut off. */
+static void cut_off(struct session *s)
+{
+	if (still_followed(s) > 0)
+		run_program(s->skel->progs.cut_off);
+}
+
 /*
  * One sampling burst: choose packets, wait until they have arrived, detach.
  * Its cost in ns.
@@ -197,9 +204,14 @@ static uint64_t run_burst(void *arg)
 	packets = stay_open(s, 2.0 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu));
 	for (i = 0; i < DRAINS && still_followed(s) > 0; i++)
 		pause_ns(DRAIN_NS);
+	/*
+	 * Hooks are detached one by one.  A packet that is followed meanwhile
+	 * would get the end that the remaining hooks infer.
+	 */
+	cut_off(s);
 	attach__none(&s->attached);
-	if (still_followed(s) > 0)
-		run_program(s->skel->progs.cut_off);
+	/* Those that a hook worked on a moment ago. */
+	cut_off(s);
 	cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu +
 	       packets * s->plan.packet_ns;
 	pthread_mutex_lock(&s->lock);
