@@ -439,9 +439,10 @@ def compare(p, before, after, udp):
          p.n("tx", "retransmit", "@transmit", key="segments"),
          grew("Tcp:OutSegs")),
         # A full queue refuses an ACK of a SYN cookie at the listener, before it
-        # has a state: such packets end behind the filter of the socket.
+        # has a state: such packets end behind the filter of the socket.  Where
+        # another CPU has made the connection meanwhile, that one drops an ACK.
         ("refused by listeners", p.n("rx", "dropped", "@listen") +
-         p.n("rx", "dropped", "@request") +
+         p.n("rx", "dropped", "@request", but=("established", "@state")) +
          p.n("rx", "dropped", "until socket", but=("udp",)) +
          p.n("rx", "dropped", "until do_rcv", but=("udp",)),
          grew("TcpExt:ListenDrops")),
