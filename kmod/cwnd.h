@@ -53,19 +53,23 @@ struct mssfrac_curve {
 	u32 t_us;	/* time since the start in which the window was the limit */
 };
 
-/* Cube root, rounded down; exact, one bit of the result per iteration. */
+/*
+ * Cube root, rounded down; exact, one bit of the result per iteration.  What is
+ * left of @a is below 2^63 after the first of them, so a difference has its sign
+ * in the highest bit.  A branch would be another path for the verifier of BPF,
+ * and 22 of them more paths than it follows.
+ */
 static inline u32 mssfrac_cbrt(u64 a)
 {
-	u64 root = 0, rise;
+	u64 root = 0, rise, less;
 	int shift;
 
 	for (shift = 63; shift >= 0; shift -= 3) {
 		root <<= 1;
 		rise = 3 * root * (root + 1) + 1;	/* to (root + 1)^3 */
-		if (a >> shift >= rise) {
-			a -= rise << shift;
-			root++;
-		}
+		less = ((a >> shift) - rise) >> 63;	/* 1: root stays */
+		a -= (rise << shift) & (less - 1);
+		root += 1 - less;
 	}
 	return root;
 }
