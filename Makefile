@@ -26,7 +26,7 @@ COMPILE  = $(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(WERROR) $(LDFL
 export V WERROR
 QUIET   := --no-print-directory $(if $(V),,-s)
 
-all: module pathprof mssab msstune docs	## build everything for this machine (default)
+all: module cc-bpf pathprof mssab msstune docs	## build everything for this machine (default)
 
 module:				## build mssfrac.ko for the running kernel
 	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
@@ -38,6 +38,15 @@ module:				## build mssfrac.ko for the running kernel
 
 kmod:				## build mssfrac.ko for KERNEL= (6.1)
 	@scripts/build-kmod $(KERNEL)
+
+cc-bpf: tools build/bpf/mssfrac_cc.bpf.o ## build the congestion control for BPF
+
+COMPILE_BPF = $(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 \
+	-D__TARGET_ARCH_x86 -Ibpf
+
+build/bpf/mssfrac_cc.bpf.o: bpf/mssfrac_cc.bpf.c bpf/tcp.bpf.h bpf/vmlinux.h $(wildcard kmod/cong_*.h) kmod/cwnd.h kmod/window.h
+	@mkdir -p $(@D)
+	@$(COMPILE_BPF) -Ikmod -c -o $@ $<
 
 pathprof: tools			## build the profiler
 	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(TOP)/build
@@ -65,8 +74,17 @@ build/tests/reference-timer: tests/reference-timer/reference-timer.c
 
 build/tests/reference-timer.bpf.o: tests/reference-timer/reference-timer.bpf.c bpf/vmlinux.h
 	@mkdir -p $(@D)
-	@$(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
-		-Ibpf -c -o $@ $<
+	@$(COMPILE_BPF) -c -o $@ $<
+
+trajectory: $(addprefix build/,tests/trajectory tests/trajectory.bpf.o bpf/mssfrac_cc.bpf.o) ## build the recorder of congestion windows
+
+build/tests/trajectory: tests/trajectory/trajectory.c tests/trajectory/trajectory.h kmod/cong_state.h kmod/cwnd.h
+	@mkdir -p $(@D)
+	@$(COMPILE) -D_GNU_SOURCE -Ikmod -o $@ $< -lbpf
+
+build/tests/trajectory.bpf.o: tests/trajectory/trajectory.bpf.c tests/trajectory/trajectory.h bpf/tcp.bpf.h bpf/vmlinux.h kmod/cong_state.h kmod/cwnd.h
+	@mkdir -p $(@D)
+	@$(COMPILE_BPF) -Ikmod -c -o $@ $<
 
 # All of pathprof in one program with the fuzzer, whose main() it is.
 SANITIZE := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all \
@@ -222,7 +240,8 @@ help:				## print this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 30
 
 .PHONY: all module kmod pathprof mssab msstune tcpload workloads \
-	reference-timer fuzz docs tools demo check check-bare check-readme \
+	reference-timer trajectory cc-bpf fuzz docs tools demo check check-bare \
+	check-readme \
 	check-all check-debug check-fault-injection check-packetdrill \
 	check-unit shell experiment $(BENCHES) load unload dkms undkms \
 	install uninstall dist deb check-deb check-pip check-toolchain clean \

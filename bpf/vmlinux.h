@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel types the profiler reads, with only the fields it reads; libbpf
- * relocates every access to the running kernel (CO-RE).  Written by hand: a
- * dump of one kernel's whole type list would be 150,000 lines and would hide
- * what the profiler depends on.
+ * The kernel types that the profiler and the congestion control use, with only
+ * the fields that they use; libbpf relocates every access to the running kernel
+ * (CO-RE).  Written by hand: a dump of one kernel's whole type list would be
+ * 150,000 lines and would hide what the programs depend on.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -22,6 +22,7 @@ typedef __u32 __wsum;
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
+typedef __s32 s32;
 typedef __u64 u64;
 typedef u64 netdev_features_t;
 typedef _Bool bool;
@@ -67,6 +68,8 @@ struct ns_common {
 struct netns_ipv4 {
 	u8 sysctl_tcp_early_demux;
 	u8 sysctl_ip_early_demux;
+	u8 sysctl_tcp_min_tso_segs;
+	int sysctl_tcp_pacing_ca_ratio;
 };
 
 struct net {
@@ -141,6 +144,9 @@ struct sock {
 	u32 sk_mark;
 	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_tsq_flags;
+	u32 sk_pacing_status;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	struct {
 		atomic_t rmem_alloc;
 		int len;
@@ -159,9 +165,11 @@ struct rb_root {
 
 struct inet_connection_sock {
 	__u8 icsk_pending;
+	__u8 icsk_ca_state : 5;
 	struct {
 		__u8 pending;
 	} icsk_ack;
+	u64 icsk_ca_priv[13];
 };
 
 struct tcp_options_received {
@@ -178,6 +186,12 @@ struct tcp_sock {
 	u32 snd_wnd;
 	u32 rcv_wnd;
 	u32 snd_cwnd;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 max_packets_out;
+	u64 bytes_acked;
+	u64 tcp_mstamp;
+	u8 is_cwnd_limited : 1;
 	u32 srtt_us;
 	u32 packets_out;
 	u32 retrans_out;
@@ -189,6 +203,10 @@ struct tcp_sock {
 	u16 urg_data;
 	struct tcp_options_received rx_opt;
 	struct rb_root out_of_order_queue;
+};
+
+struct ack_sample {
+	s32 rtt_us;
 };
 
 struct tcp_request_sock {
