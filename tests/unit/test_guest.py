@@ -169,6 +169,18 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
     assert ("thread=single" in " ".join(command)) == one_thread
 
 
+@pytest.mark.parametrize("mode, counted, coarse", [
+    ("fast", False, False), ("deterministic", True, False),
+    ("ticks", True, True)])
+def test_clock_of_each_mode(mode, counted, coarse):
+    guest = load()
+    args = argparse.Namespace(mode=mode, kvm=False, memory="1G", cpus=2, seed=1,
+                              nics=None, rwdir=[])
+    words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
+    assert ("-icount" in words) == counted
+    assert ("clocksource=jiffies" in words) == coarse
+
+
 def test_two_cards_on_one_wire():
     guest = load()
     args = argparse.Namespace(mode="deterministic", kvm=False, memory="1G",
