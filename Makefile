@@ -172,6 +172,7 @@ bench-overhead bench-stack: NEEDS = check
 bench-overhead bench-stack: BUILD = pathprof tcpload
 bench-programs: NEEDS = programs
 bench-programs: BUILD = kmod
+bench-stall: BUILD = kmod
 bench-datagrams: NEEDS = ab
 bench-ladder: NEEDS = plot
 bench-ladder: BUILD = workloads
@@ -183,6 +184,7 @@ bench-cost:			## count the instructions that the module adds
 bench-overhead:			## count the instructions that tracing adds
 bench-stack:			## the same on a host of containers
 bench-programs:			## run real programs with small buffers
+bench-stall:			## measure the stall below one MSS, in two guests
 bench-payload:			## sweep the size of one write, and plot it
 bench-datagrams:		## measure UDP rates and losses of captures
 bench-verdict: NEEDS = ab

@@ -1,22 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both ends of a transfer into a small receive buffer, for two guests.
+"""A transfer from the first of two cabled guests into a small receive buffer of
+the second one (scripts/guest --peer).
 
-usage: stall.py receive PORT RCVBUF    one connection; SO_RCVBUF is set after
-                                       accept; 0 leaves it to the kernel
-       stall.py send ADDRESS PORT SECONDS
+usage: stall.py transfer RCVBUF SECONDS   in the first guest; prints one JSON object
+       stall.py receive RCVBUF            the end in the second guest
 
-receive prints one JSON object when the connection ends: the bytes that came, and
-the seconds from the first to the last of them.
+SO_RCVBUF is set after accept; 0 leaves the buffer to the kernel.  Bytes and
+seconds are counted at the receiver, from the first byte to the last one.
 """
 import json
+import os
 import socket
+import subprocess
 import sys
 import time
 
+ADDRESS, PORT = "10.9.0.2", 7000
+RESULT = "/tmp/stall.json"   # in the second guest
+WAIT_S = 60
 
-def receive(port, rcvbuf):
-    with socket.create_server(("", int(port))) as listener:
+
+def receive(rcvbuf):
+    with socket.create_server(("", PORT)) as listener:
         connection, _ = listener.accept()
     if int(rcvbuf):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, int(rcvbuf))
@@ -29,13 +35,17 @@ def receive(port, rcvbuf):
             count += got
     except ConnectionResetError:
         pass  # the sender's time is over
-    print(json.dumps({
-        "bytes": count, "seconds": last - first,
-        "rcvbuf": connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)}))
+    result = {"bytes": count, "seconds": last - first,
+              "bytes_per_s": count / (last - first) if last > first else 0,
+              "rcvbuf": connection.getsockopt(socket.SOL_SOCKET,
+                                              socket.SO_RCVBUF)}
+    with open(RESULT + ".new", "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    os.rename(RESULT + ".new", RESULT)
 
 
-def send(address, port, seconds):
-    connection = socket.create_connection((address, int(port)))
+def send(seconds):
+    connection = socket.create_connection((ADDRESS, PORT))
     end = time.monotonic() + float(seconds)
     # What is queued when the time is over would take as long again.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -49,5 +59,28 @@ def send(address, port, seconds):
     connection.close()
 
 
+def on_peer(command):
+    done = subprocess.run(["peer", "sh", "-c", command], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def wait_for(command):
+    end = time.monotonic() + WAIT_S
+    while (answer := on_peer(command))[0]:
+        if time.monotonic() > end:
+            sys.exit(f"stall: on the peer, waited too long for: {command}")
+        time.sleep(0.1)  # polling interval
+    return answer[1]
+
+
+def transfer(rcvbuf, seconds):
+    script = os.path.realpath(__file__)
+    on_peer(f"rm -f {RESULT}; exec {script} receive {rcvbuf} >/dev/null 2>&1 &")
+    wait_for(f"ss -Htln 'sport = :{PORT}' | grep -q .")
+    send(seconds)
+    print(wait_for(f"cat {RESULT}"))
+
+
 if __name__ == "__main__":
-    {"receive": receive, "send": send}[sys.argv[1]](*sys.argv[2:])
+    {"transfer": transfer, "receive": receive}[sys.argv[1]](*sys.argv[2:])
