@@ -92,6 +92,7 @@ def guest(tmp_path, monkeypatch):
     guest = load("guest")
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     monkeypatch.setattr(guest, "SHUTDOWN_S", 2)
+    monkeypatch.setattr(guest, "listens", Path.exists)
     return guest
 
 
@@ -163,6 +164,17 @@ def test_logs_of_both_are_kept(guest, monkeypatch, tmp_path):
     assert "second" not in log.read_text()
     assert "second" in (tmp_path / "kernel.log.peer").read_text()
     assert not list(tmp_path.glob("guest/*"))  # nothing stays behind
+
+
+def test_the_second_guest_waits_for_a_listener(tmp_path):
+    listens = load("guest").listens
+    assert not listens(tmp_path / "line")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "line"))
+        assert not listens(tmp_path / "line")
+        server.listen()
+        assert listens(tmp_path / "line")
+        assert not listens(tmp_path / "in")
 
 
 def test_one_card_each_on_one_cable(guest):
