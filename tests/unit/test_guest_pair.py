@@ -144,7 +144,9 @@ BAD = LOG + "[2.0] BUG: bad\n"
     ("true", done(125), 125, "vmlinuz-6.12: the guest ended without"),
     ("exit 3", "sleep 1000", 125, "vmlinuz-6.12: the guest ended without"),
     (done(0), "sleep 1000", 125, "vmlinuz-6.17: the second guest did not"),
-])
+], ids=["both good", "command fails", "second splats", "first splats",
+        "second dies", "first dies", "first dies, second hangs",
+        "second hangs"])
 def test_verdict_on_two_guests(guest, monkeypatch, capfd, first, second,
                                status, message):
     assert pair(guest, monkeypatch, first, second) == status
