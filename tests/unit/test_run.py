@@ -209,3 +209,12 @@ def test_what_each_command_runs(tmp_path, monkeypatch):
     assert "dkms/bookworm" not in run.names(["6.1"], False)
     assert "dkms/bookworm" in run.names(["6.1", "7.2"], True)
     assert "build/kmod-7.2" in run.names(["6.1", "7.2"], True)
+
+
+def test_one_pair_of_guests():
+    """The newest kernel of make check, with the oldest as its peer."""
+    run = load_runner()
+    assert run.pair() == ("6.12", "6.1")
+    peers = [name for name in run.names(["6.1", "6.12", "7.2"], True)
+             if "-peer/" in name]
+    assert peers == ["guest-6.12-peer/peer_stall.sh"]
