@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads what the rules need from a profile of pathprof: the most expensive paths,
-work and waits by stage, drops by place and reason."""
+"""Reads what the rules need from a profile of pathprof: its paths, the most
+expensive ones, work and waits by stage, drops by place and reason.
+
+Times are without pathprof's own part, as in its views."""
 from __future__ import annotations
 
 import json
@@ -9,64 +11,110 @@ from typing import Any
 
 from .errors import UsageError
 
-PATHS = 10      # paths kept, the most expensive first
+PATHS = 10      # most expensive paths that are shown
+KEPT = 60       # paths kept for the rules
+DROPPED = "dropped"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Facts of the profile: profile, stages, drops."""
+    """Facts of the profile: profile, stages, drops, paths, recorded."""
     try:
         document = json.loads(path.read_text("utf-8"))
         if document["format"] != "pathprof-profile":
             raise ValueError("not a pathprof profile")
-        return {"profile": _paths(document), "stages": _stages(document),
-                "drops": _drops(document)}
+        return facts(document)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: not a profile of pathprof: {error}") from error
 
 
-def _names(document: dict[str, Any]) -> dict[int, str]:
-    return {stage["id"]: stage["name"] for stage in document["stages"]}
+def facts(document: dict[str, Any]) -> dict[str, Any]:
+    """The same, of a profile that was read."""
+    names = {stage["id"]: stage["name"] for stage in document["stages"]}
+    kinds = {stage["id"]: stage.get("kind", "work") for stage in document["stages"]}
+    paths = [_path(one, names, kinds, document) for one in document["paths"]]
+    return {"profile": _expensive(paths), "stages": _stages(paths),
+            "drops": _drops(paths), "paths": _kept(paths),
+            "recorded": _recorded(document)}
 
 
-def _paths(document: dict[str, Any]) -> list[dict[str, Any]]:
-    names = _names(document)
-    total = sum(p["work_ns"] for p in document["paths"]) or 1
+def _path(one: dict[str, Any], names: dict[int, str], kinds: dict[int, str],
+          document: dict[str, Any]) -> dict[str, Any]:
+    """One path, its stages as [name, kind, ns]."""
+    own = one.get("stage_probe_ns") or [0] * len(one["stages"])
+    if document.get("probe", {}).get("subtracted"):
+        own = [0] * len(own)
+    stages = [[names[stage], kinds[stage], max(0, ns - probe)] for stage, ns, probe in
+              zip(one["stages"], one["stage_ns"], own, strict=True)]
+    found = {"direction": one["direction"], "flags": one["flags"],
+             "facts": one.get("facts", []), "end": one.get("end", ""),
+             "packets": one["packets"], "segments": one.get("segments", one["packets"]),
+             "bytes": one.get("bytes", 0), "stages": stages}
+    if found["end"] == DROPPED:
+        found["reason"] = document.get("reasons", {}).get(
+            str(one.get("reason", "")), "unknown")
+        found["location"] = one.get("location", "")
+    return found
+
+
+def spent(path: dict[str, Any], kind: str) -> int:
+    """ns of a path in stages of that kind: work or wait."""
+    return sum(int(ns) for _, of, ns in path["stages"] if of == kind)
+
+
+def _expensive(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    total = sum(spent(p, "work") for p in paths) or 1
     rows = [{"direction": p["direction"], "flags": p["flags"],
-             "packets": p["packets"], "share": p["work_ns"] / total,
-             "ns_per_packet": p["work_ns"] / max(1, p["packets"]),
-             "stage": names[max(zip(p["stage_ns"], p["stages"]))[1]]}
-            for p in document["paths"]]
+             "packets": p["packets"], "share": spent(p, "work") / total,
+             "ns_per_packet": spent(p, "work") / max(1, p["packets"]),
+             "stage": max((ns, name) for name, _, ns in p["stages"])[1]}
+            for p in paths]
     return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:PATHS]
 
 
-def _stages(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _stages(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Work and waits of each stage, as shares of all work and all waits; the largest
     first."""
-    names = _names(document)
-    kinds = {stage["id"]: stage.get("kind", "work") for stage in document["stages"]}
-    spent: dict[tuple[str, int], int] = {}
-    for path in document["paths"]:
-        for stage, ns in zip(path["stages"], path["stage_ns"], strict=True):
-            key = path["direction"], stage
-            spent[key] = spent.get(key, 0) + ns
-    totals = {kind: sum(ns for (_, stage), ns in spent.items()
-                        if kinds[stage] == kind) or 1 for kind in set(kinds.values())}
-    rows = [{"direction": direction, "stage": names[stage], "kind": kinds[stage],
-             "share": ns / totals[kinds[stage]]}
-            for (direction, stage), ns in spent.items()]
+    sums: dict[tuple[str, str, str], int] = {}
+    for path in paths:
+        for name, kind, ns in path["stages"]:
+            key = path["direction"], name, kind
+            sums[key] = sums.get(key, 0) + ns
+    totals: dict[str, int] = {}
+    for (_, _, kind), ns in sums.items():
+        totals[kind] = totals.get(kind, 0) + ns
+    rows = [{"direction": direction, "stage": name, "kind": kind,
+             "share": ns / (totals[kind] or 1)}
+            for (direction, name, kind), ns in sums.items()]
     return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:PATHS]
 
 
-def _drops(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _drops(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Packets dropped, by place and the kernel's reason, among those followed."""
-    names, found = _names(document), dict[tuple[str, str, str], int]()
-    for path in document["paths"]:
-        if path.get("end") == "dropped":
-            reason = document.get("reasons", {}).get(str(path["reason"]), "unknown")
-            key = path["direction"], names[path["stages"][-1]], reason
+    found = dict[tuple[str, str, str], int]()
+    for path in paths:
+        if path["end"] == DROPPED:
+            # The last stage is the drop itself.
+            key = path["direction"], path["stages"][-2:][0][0], path["reason"]
             found[key] = found.get(key, 0) + path["packets"]
     return [{"direction": direction, "stage": stage, "reason": reason,
              "packets": packets} for (direction, stage, reason), packets in
             sorted(found.items(), key=lambda item: -item[1])]
+
+
+def _kept(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The paths that spent most time, and all that were dropped."""
+    return [path for at, path in enumerate(sorted(
+        paths, key=lambda p: spent(p, "work") + spent(p, "wait"), reverse=True))
+        if at < KEPT or path["end"] == DROPPED]
+
+
+def _recorded(document: dict[str, Any]) -> dict[str, Any]:
+    """How much was seen: packets followed, bursts and their time, losses."""
+    account = document.get("account", {})
+    return {"packets": account.get("sampled", 0),
+            "bursts": document.get("counters", {}).get("windows", 0),
+            "seconds": document.get("open_ns", document.get("duration_ns", 0)) / 1e9,
+            "lost": sum(account.get(key, 0) for key in (
+                "no_slot", "map_full", "abandoned", "sock_clash"))}

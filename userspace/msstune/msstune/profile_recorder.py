@@ -16,6 +16,8 @@ from pathlib import Path
 BUDGET = 0.4
 #: Seconds until the probes are attached.
 PATIENCE = 30
+#: The other facts are of this network namespace, so the paths are, too.
+NAMESPACE = "/proc/self/ns/net"
 
 
 class Recorder:
@@ -39,7 +41,8 @@ class Recorder:
         with open(self._said, "w", encoding="utf-8") as said:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "INT", tool, "record", "--budget",
-                 str(BUDGET), "--ready-fd", str(theirs), "-o", str(self._output)],
+                 str(BUDGET), "--netns", NAMESPACE, "--ready-fd", str(theirs),
+                 "-o", str(self._output)],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                 pass_fds=[theirs])
         os.close(theirs)

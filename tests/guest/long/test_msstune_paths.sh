@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# msstune records with pathprof while it diagnoses, and names faults that the paths
+# of packets show (path_faults.py).
+#
+# usage: test_msstune_paths.sh [faults | healthy | NAME...]     default: both
+. "$(dirname "$0")/../../lib.sh"
+
+cases=$TOP/tests/guest/path_faults.py
+[ $# -gt 0 ] || set -- all
+mapfile -t names < <(/usr/bin/python3 "$cases" list "$@")
+plan ${#names[@]}
+modprobe -a sch_netem veth tcp_diag slip nf_tables || exit
+stage_pathprof || exit
+export PATH=$TMP/run:$PATH
+python_cases "$cases" "$@"
