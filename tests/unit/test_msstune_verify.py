@@ -162,6 +162,67 @@ def test_rtt_as_primary_metric(fake, root, state):
     assert one.number
 
 
+class Recording:
+    """Replaces the recorder: the work of a packet follows from the settings."""
+
+    def __init__(self, traffic, way="rx"):
+        self.traffic, self.missing, self.started, self.way = traffic, "", 0, way
+
+    def __call__(self, budget):
+        self.budget = budget
+        return self
+
+    def start(self):
+        self.started += 1
+
+    def stop(self):
+        work = 1000 if self.traffic.changed() else 2000
+        path = self.traffic.root / "profile"
+        path.write_text(json.dumps({
+            "format": "pathprof-profile", "version": 4,
+            "stages": [{"id": 1, "name": "netif", "kind": "work"},
+                       {"id": 2, "name": "done", "kind": "wait",
+                        "times": {"p99_ns": work * 5}},
+                       {"id": 3, "name": "read", "kind": "end"}],
+            "paths": [{"direction": self.way, "flags": ["data"], "end": "delivered",
+                       "packets": 100, "segments": 100, "bytes": 100000,
+                       "stages": [1, 2, 3],
+                       "stage_ns": [100 * work, 300 * work, 0],
+                       "stage_probe_ns": [0, 0, 0]}]}))
+        return path
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("name", ["stack_cost", "rx_cost", "rx.at.netif",
+                                  "rx.wait.done", "rx.p99.done"])
+def test_less_work_or_waiting_decides(fake, root, state, monkeypatch, name):
+    recording = Recording(fake)
+    monkeypatch.setattr(switchback, "Recorder", recording)
+    one, = verifier(state, root, primary=name).each(changes(root, RMEM))
+    assert one.number and one.result["primary"] == [name]
+    assert set(one.guardrails) == {"goodput", "retransmits", "rtt"}
+    assert recording.started == len(fake.blocks) == 32
+
+
+def test_a_cost_of_a_profile_is_a_guardrail(fake, root, state, monkeypatch):
+    monkeypatch.setattr(switchback, "Recorder", Recording(fake, "tx"))
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 2, "rtt_us": .9}
+    margins = switchback.MARGINS | {"tx.wait.done": 5.0}
+    one, = verifier(state, root, margins=margins).each(changes(root, RMEM))
+    assert one.number and one.guardrails["tx.wait.done"] == "safe"
+
+
+def test_a_block_needs_the_profile_it_is_judged_by(fake, root, state, monkeypatch):
+    recording = Recording(fake)
+    recording.missing = "needs root"
+    recording.stop = lambda: None
+    monkeypatch.setattr(switchback, "Recorder", recording)
+    with pytest.raises(TuneError, match="stack_cost needs a profile: needs root"):
+        verifier(state, root, primary="stack_cost").each(changes(root, RMEM))
+
+
 def test_a_refused_value_shows_before_measuring(fake, root, state, monkeypatch):
     original = set_sysctl.Sysctl.write
 

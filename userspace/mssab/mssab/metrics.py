@@ -61,6 +61,12 @@ def rounded(metric: Metric, number: float, percent: float) -> float:
 #: Bytes/s that a block in which nothing arrived counts as.
 LEAST = 1.0
 
+
+def _recorded(key: str) -> Callable[[Raw], Any]:
+    """A number of a profile; a program reports it beside its others."""
+    return lambda raw: raw.get("profile", raw)[key]
+
+
 KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
     "goodput": (Metric("goodput", "bit/s"),
                 lambda raw: 8 * max(raw["bytes_per_s"], LEAST)),
@@ -98,11 +104,11 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
     "message": (Metric("message", "us", "lower"),
                 lambda raw: raw["message_ns"] / 1e3),
     "rx_cost": (Metric("rx_cost", "ns/packet", "lower"),
-                lambda raw: raw["profile"]["rx_ns_per_packet"]),
+                _recorded("rx_ns_per_packet")),
     "tx_cost": (Metric("tx_cost", "ns/packet", "lower"),
-                lambda raw: raw["profile"]["tx_ns_per_packet"]),
+                _recorded("tx_ns_per_packet")),
     "stack_cost": (Metric("stack_cost", "ns/byte", "lower"),
-                   lambda raw: raw["profile"]["ns_per_byte"]),
+                   _recorded("ns_per_byte")),
 }
 
 #: Metrics of pathprof: it records a block if the experiment has one of them.

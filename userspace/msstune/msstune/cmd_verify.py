@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from . import options, output_file, switchback, units
+from . import options, output_file, profile_costs, switchback, units
 from .errors import UsageError
 from .request import AT_ONCE, Request, Staging, changes_of
 from .switchback import Protocol
@@ -57,6 +57,8 @@ def _primary(protocol: Protocol) -> str:
     if not protocol.load:
         if protocol.lower:
             raise UsageError("--lower needs a --load that prints a number")
+        return protocol.primary
+    if profile_costs.known(protocol.primary):
         return protocol.primary
     measured = switchback.run_load(protocol.load, 1, set())
     return "value" if "value" in measured else "time"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import units
+from . import profile_costs, units
 from .permissions import Permissions
 from .request import Request, Staging
 from .switchback import MARGINS, Protocol
@@ -58,10 +58,20 @@ def add_permissions(cmd: argparse.ArgumentParser) -> None:
 def _margin(text: str) -> tuple[str, float]:
     """NAME=X of --margin."""
     name, _, value = text.partition("=")
-    if name not in MARGINS:
+    if name not in MARGINS and not profile_costs.known(name):
         raise argparse.ArgumentTypeError(
-            f"{text!r}: NAME=X, NAME one of {', '.join(MARGINS)}")
+            f"{text!r}: NAME=X, NAME one of {', '.join(MARGINS)}, or a metric of "
+            "a profile")
     return name, units.percent(value)
+
+
+def _primary(text: str) -> str:
+    """A metric that can decide."""
+    if text not in ("goodput", "rtt") and not profile_costs.known(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: goodput, rtt, {', '.join(profile_costs.WHOLE)}, or "
+            "WAY.at.STAGE, WAY.wait.STAGE, WAY.p99.STAGE (rx.wait.done)")
+    return text
 
 
 def add_experiments(cmd: argparse.ArgumentParser) -> None:
@@ -77,14 +87,16 @@ def add_experiments(cmd: argparse.ArgumentParser) -> None:
     group.add_argument("--effect", type=units.percent, default=3.0,
                        metavar="PERCENT", help="smallest gain of interest, "
                        "default 3")
-    group.add_argument("--primary", choices=("goodput", "rtt"),
-                       default="goodput", help="metric that decides, default "
-                       "goodput")
+    group.add_argument("--primary", type=_primary, default="goodput",
+                       metavar="NAME", help="metric that decides: goodput "
+                       "(default), rtt, or a cost of a profile, such as stack_cost "
+                       "or rx.wait.done")
     group.add_argument("--margin", type=_margin, action="append", default=[],
                        metavar="NAME=X", help="how much worse a guardrail may "
-                       "get: retransmits (of 1000 segments), rtt or goodput "
-                       f"(%%); default {MARGINS['retransmits']:g}, "
-                       f"{MARGINS['rtt']:g}, {MARGINS['goodput']:g}")
+                       "get: retransmits (of 1000 segments), rtt, goodput "
+                       "or a cost of a profile (%%); default "
+                       f"{MARGINS['retransmits']:g}, {MARGINS['rtt']:g}, "
+                       f"{MARGINS['goodput']:g}")
     group.add_argument("--load", default="", metavar="COMMAND",
                        help="run COMMAND in each block, and compare the last "
                        "number it prints, or its run time")

@@ -16,13 +16,18 @@ KEPT = 60       # paths kept for the rules
 DROPPED = "dropped"
 
 
+def load(path: Path) -> dict[str, Any]:
+    """The profile, as pathprof wrote it."""
+    document: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    if document["format"] != "pathprof-profile":
+        raise ValueError("not a pathprof profile")
+    return document
+
+
 def read(path: Path) -> dict[str, Any]:
     """Facts of the profile: profile, stages, drops, paths, recorded."""
     try:
-        document = json.loads(path.read_text("utf-8"))
-        if document["format"] != "pathprof-profile":
-            raise ValueError("not a pathprof profile")
-        return facts(document)
+        return facts(load(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -31,12 +36,17 @@ def read(path: Path) -> dict[str, Any]:
 
 def facts(document: dict[str, Any]) -> dict[str, Any]:
     """The same, of a profile that was read."""
-    names = {stage["id"]: stage["name"] for stage in document["stages"]}
-    kinds = {stage["id"]: stage.get("kind", "work") for stage in document["stages"]}
-    paths = [_path(one, names, kinds, document) for one in document["paths"]]
+    paths = paths_of(document)
     return {"profile": _expensive(paths), "stages": _stages(paths),
             "drops": _drops(paths), "paths": _kept(paths),
             "recorded": _recorded(document)}
+
+
+def paths_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """All its paths, stages by name, without pathprof's own part."""
+    names = {stage["id"]: stage["name"] for stage in document["stages"]}
+    kinds = {stage["id"]: stage.get("kind", "work") for stage in document["stages"]}
+    return [_path(one, names, kinds, document) for one in document["paths"]]
 
 
 def _path(one: dict[str, Any], names: dict[int, str], kinds: dict[int, str],

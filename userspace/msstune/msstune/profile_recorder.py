@@ -24,8 +24,9 @@ class Recorder:
     """One recording.  Only root can make it, with pathprof on PATH; "missing" has
     the reason if there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: float = BUDGET) -> None:
         self.missing = ""
+        self._budget = budget
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="msstune-")
         self._said = Path(self._folder.name, "said")
@@ -41,7 +42,7 @@ class Recorder:
         with open(self._said, "w", encoding="utf-8") as said:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "INT", tool, "record", "--budget",
-                 str(BUDGET), "--netns", NAMESPACE, "--ready-fd", str(theirs),
+                 str(self._budget), "--netns", NAMESPACE, "--ready-fd", str(theirs),
                  "-o", str(self._output)],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                 pass_fds=[theirs])

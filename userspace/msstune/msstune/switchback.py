@@ -17,15 +17,16 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import output_file, sockdiag, throughput
+from . import output_file, profile_costs, profile_facts, sockdiag, throughput
 from .error_budget import ALPHA
 from .errors import NotSupported, TuneError
+from .profile_recorder import Recorder
 from .transaction import Change, TransactionManager
 
 #: Asks for a block by our ends of two pipes, which the shell opens below /proc.
@@ -35,6 +36,7 @@ CLIENT = 'echo "$MSSTUNE_ARM $MSSAB_SEED" >"$MSSTUNE_ASK" && ' \
     'read -r numbers <"$MSSTUNE_ANSWER" && echo "$numbers"'
 NOW, CHANGED = "unchanged", "changed"
 AA_PAIRS = 8
+BUDGET = 2.0            # % of the CPU time that sampling may take in a block
 STOLEN = 20             # % of CPU time stolen by other machines that voids a block
 LOAD_LIMIT = 3600       # seconds that a load may run
 #: Seconds beyond its block after which the timer ends a trial.
@@ -48,7 +50,8 @@ MARGINS = {"retransmits": 10.0, "rtt": 100.0, "goodput": 3.0}
 class Protocol:
     """How a change is measured."""
 
-    primary: str = "goodput"    # goodput, rtt; with a load: value, time
+    #: goodput, rtt or a metric of profile_costs; with a load also value, time
+    primary: str = "goodput"
     lower: bool = False         # a lower value of the load is better
     pairs: int = 12
     seconds: float = 10.0       # of a block, without a load
@@ -61,10 +64,19 @@ class Protocol:
 
     @property
     def guardrails(self) -> list[str]:
-        if self.primary == "goodput":
-            return ["retransmits", "rtt"]
-        return ["goodput", "retransmits"] if self.primary == "rtt" else [
-            "retransmits"]
+        """By the metric that decides; costs of a profile that have a margin, too."""
+        names = {"goodput": ["retransmits", "rtt"], "rtt": ["goodput", "retransmits"],
+                 }.get(self.primary, ["retransmits"])
+        if profile_costs.known(self.primary) and not self.load:
+            names = ["goodput", "retransmits", "rtt"]
+        return names + [name for name in self.margins if profile_costs.known(name)
+                        and name != self.primary]
+
+    @property
+    def profiled(self) -> list[str]:
+        """Metrics that need a profile of each block."""
+        return [name for name in (self.primary, *self.guardrails)
+                if profile_costs.known(name)]
 
     @property
     def block(self) -> float:
@@ -79,13 +91,17 @@ class Protocol:
 def design(protocol: Protocol, title: str, aa: bool) -> str:
     """The experiment file, mssab-experiment(5)."""
     text = json.dumps   # a JSON string is a TOML string
-    own = {"value": f'{{ unit = "of the load", better = '
-                    f'"{("higher", "lower")[protocol.lower]}" }}',
-           "time": '{ unit = "s", better = "lower" }'}
-    metrics = [f"{name} = {{ margin = {protocol.margins[name]} }}"
-               for name in protocol.guardrails]
-    if protocol.primary in own:
-        metrics.append(f"{protocol.primary} = {own[protocol.primary]}")
+    own = {"value": f'unit = "of the load", better = '
+                    f'"{("higher", "lower")[protocol.lower]}"',
+           "time": 'unit = "s", better = "lower"'}
+    own |= {name: f'unit = "{profile_costs.unit(name)}", better = "lower"'
+            for name in protocol.profiled if name not in profile_costs.WHOLE}
+    margins = {name: f"margin = {protocol.margins[name]}"
+               for name in protocol.guardrails}
+    metrics = [f"{text(name)} = {{ " + ", ".join(
+        part[name] for part in (margins, own) if name in part) + " }"
+        for name in dict.fromkeys([protocol.primary, *protocol.guardrails])
+        if name in margins or name in own]
     return "\n".join((
         f"title = {text(title)}", "[design]",
         f"primary = {text(protocol.primary)}",
@@ -131,6 +147,26 @@ def run_load(command: str, seed: int, before: set[bytes]) -> dict[str, float]:
     return numbers
 
 
+@contextmanager
+def _recorded(names: list[str]) -> Iterator[dict[str, float]]:
+    """Record the block; the dict yielded then has the metrics that were asked for."""
+    found: dict[str, float] = {}
+    if not names:
+        yield found
+        return
+    recorder = Recorder(BUDGET)
+    try:
+        recorder.start()
+        if not recorder.missing:
+            yield found
+        path = recorder.stop()
+        if not path:
+            raise TuneError(f"{names[0]} needs a profile: {recorder.missing}")
+        found |= profile_costs.measured(profile_facts.load(path), names)
+    finally:
+        recorder.close()
+
+
 @dataclass
 class Switchback:
     """One experiment, with all of @changes as one."""
@@ -148,8 +184,10 @@ class Switchback:
         with (self.manager.trial(self.changes, p.block + SLACK)
               if arm == CHANGED else nullcontext()) as trial:
             time.sleep(p.settle)
-            numbers = run_load(p.load, seed, before) if p.load else \
-                throughput.watch(lambda elapsed: elapsed >= p.seconds, before)
+            with _recorded(p.profiled) as costs:
+                numbers = run_load(p.load, seed, before) if p.load else \
+                    throughput.watch(lambda elapsed: elapsed >= p.seconds, before)
+            numbers |= costs
         if trial and (trial.ended != "trial" or any(
                 e.undone != "restored" for e in trial.entries)):
             raise TuneError("another writer changed "
