@@ -544,6 +544,26 @@ def test_auto_removes_a_limit(fake, root, state, monkeypatch, capsys):
     assert "kept, change" in page and "tcp_rmem" in page
 
 
+def test_the_page_shows_paths_before_and_after_and_how_to_undo(
+        fake, root, state, monkeypatch):
+    """With one round, whose change is kept, auto looks at the paths once more."""
+    fake.effects["tcp_rmem"] = {"bytes_per_s": 3}
+    path = {"direction": "rx", "flags": ["data"], "facts": [], "end": "delivered",
+            "packets": 9, "segments": 9, "bytes": 9000}
+    before, after = (some | {"paths": [path | {"stages": [
+        ["netif", "work", ns], ["done", "wait", 7 * ns], ["read", "end", 0]]}]}
+        for some, ns in ((limited(), 45000), (facts(), 9000)))
+    _, document = autos(root, state, monkeypatch, [before, after], "--yes",
+                        "--rounds", "1")
+    assert [turn["costs"][-1]["ns_per_kb"] for turn in document["rounds"]] == [
+        5000, 1000]
+    number = document["rounds"][0]["experiments"][0]["change"]
+    page = auto_page.page(document)
+    assert "5,000 to 1,000 in all" in page and "35,000 to 7,000 in all" in page
+    assert page.count('class="bar before"') == page.count('class="bar after"') == 2
+    assert f"msstune rollback {number}</code>" in page
+
+
 def test_auto_ends_where_nothing_improves(fake, root, state, monkeypatch):
     before = snapshot(root)
     status, document = autos(root, state, monkeypatch, [limited()], "--yes")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from . import collect, diagnose, plan, settings
+from . import collect, diagnose, path_sums, plan, settings
 from .diagnosis import Diagnosis
 from .errors import TuneError
 from .plan_values import Proposal
@@ -41,9 +41,10 @@ class Round:
     proposals: list[Proposal]
     refused: dict[str, str] = field(default_factory=dict)   # setting: why
     outcomes: list[Outcome] = field(default_factory=list)
+    costs: list[dict[str, Any]] = field(default_factory=list)   # of stages
 
     def document(self) -> dict[str, Any]:
-        return {"verdict": self.verdict,
+        return {"verdict": self.verdict, "costs": self.costs,
                 "diagnoses": [d.document() for d in self.diagnoses[:5]],
                 "proposals": [asdict(p) for p in self.proposals],
                 "refused": self.refused,
@@ -75,7 +76,7 @@ def look(search: Search) -> Round:
         facts = collect.collect(search.interval, record=search.record)
     found = diagnose.diagnose(facts)
     return Round(diagnose.verdict(found), found, plan.propose(
-        facts, found, plan.Wish(search.rate)))
+        facts, found, plan.Wish(search.rate)), costs=path_sums.costs(facts))
 
 
 def untried(turn: Round, tried: set[tuple[str, str]],
@@ -102,7 +103,16 @@ def untried(turn: Round, tried: set[tuple[str, str]],
 
 def loop(request: Request, search: Search, session: Verifier,
          rounds: list[Round]) -> str:
-    """Add to @rounds until there is a reason to stop, which is returned."""
+    """Add to @rounds until there is a reason to stop, which is returned.  The last
+    round shows the paths after the last change that is kept."""
+    end = _loop(request, search, session, rounds)
+    if rounds and any(o.number for o in rounds[-1].outcomes):
+        rounds.append(look(search))
+    return end
+
+
+def _loop(request: Request, search: Search, session: Verifier,
+          rounds: list[Round]) -> str:
     tried: set[tuple[str, str]] = set()
     for _ in range(search.rounds):
         turn = look(search)

@@ -6,7 +6,7 @@ import argparse
 import json
 import textwrap
 
-from . import collect, diagnose, options, output_file
+from . import collect, diagnose, options, output_file, path_evidence
 from .diagnosis import LIMITS, Diagnosis
 from .errors import UsageError
 
@@ -47,7 +47,8 @@ def facts_of(args: argparse.Namespace) -> collect.Facts:
 
 def show(d: Diagnosis) -> None:
     print(f"{d.subject}: {LIMITS[d.limit][0]} [{d.limit}, {d.confidence}]")
-    for text in (d.why, f"Would change this: {d.would_change}"):
+    path = f"Path: {d.evidence.text}" if d.evidence else ""
+    for text in filter(None, (d.why, path, f"Would change this: {d.would_change}")):
         print(textwrap.fill(text, 79, initial_indent="    ",
                             subsequent_indent="    "))
 
@@ -62,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"format": "msstune-diagnosis", "version": 1,
                           "verdict": verdict, "flows": facts["flows_total"],
                           "interval": facts["interval"],
+                          "profile": facts.get("recorded"),
+                          "disagree": list(path_evidence.disagreements(facts)),
                           "diagnoses": [d.document() for d in found]}))
     else:
         print(f"{verdict}\n{facts['flows_total']} connections, "
@@ -71,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
             show(d)
         if len(found) > SHOWN:
             print(f"{len(found) - SHOWN} more: --json lists them all")
+        for line in path_evidence.disagreements(facts):
+            print(f"does not fit together: {line}")
         for line in facts["missing"]:
             print(f"could not be read: {line}")
     return 0

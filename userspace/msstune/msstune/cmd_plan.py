@@ -36,10 +36,12 @@ def run(args: argparse.Namespace) -> int:
     print(verdict)
     for p in proposals:
         print(f"\n{p.setting}: {p.old} -> {p.new}" if p.setting else "\nadvice")
-        for label, text in (("reason", p.reason), ("figure", p.figure),
-                            ("source", p.source), ("risk", p.risk)):
-            print(textwrap.fill(text, 79, initial_indent=f"    {label:7} ",
-                                subsequent_indent=" " * 12))
+        path = f"{p.path}: {p.share:.0%} of the {p.of}" if p.path else ""
+        for label, text in (("reason", p.reason), ("figure", p.figure), ("path", path),
+                            ("gain", p.gain), ("source", p.source), ("risk", p.risk)):
+            if text:
+                print(textwrap.fill(text, 79, initial_indent=f"    {label:7} ",
+                                    subsequent_indent=" " * 12))
     if not proposals:
         print("nothing to propose")
     return 0

@@ -46,6 +46,7 @@ SYSCTLS = (
 #: them between two regular dumps.
 SHORT = 0.5
 BETWEEN = 3
+WATCHED = 0.1   # seconds, at least, in which their owners' sleeps are counted
 OWNED = 50  # number of busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
            "flow_limit": 10, "backlog": 11}
@@ -282,6 +283,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
         "ports": lambda: collect_host.ports(
             facts["sockstat"].get("tw", 0) + facts["sockstat"].get("inuse", 0)),
         "conntrack_size": collect_host.conntrack_size,
+        "firewall_rules": collect_host.firewall_rules,
         "routes": collect_host.routes, "tcp_metrics": collect_host.tcp_metrics,
         "neighbours": collect_host.neighbours}
     for name, read in states.items():
@@ -296,6 +298,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     busiest = sorted(facts["flows"], key=lambda f: int(
         f["d_bytes_acked"] + f["d_bytes_received"]), reverse=True)[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
+    slept = collect_host.switches({o["pid"] for o in owners.values()})
+    since = time.monotonic()
     for flow in busiest:
         if flow["inode"] in owners:
             flow["owner"] = owners[flow["inode"]] | {"cgroup": collect_host.cgroup_of(
@@ -305,6 +309,12 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
         *(u["remote"] for u in facts["unanswered"] or [])][:5]}
     facts["gateways"] = part("gateways", lambda: collect_host.gateways(
         sorted(remotes)))
+    if slept:
+        time.sleep(max(0.0, since + WATCHED - time.monotonic()))
+    rates = collect_host.switches_per_s(slept, time.monotonic() - since)
+    for flow in busiest:
+        if flow.get("owner", {}).get("pid") in rates:
+            flow["owner"]["sleeps_per_s"] = rates[flow["owner"]["pid"]]
     facts |= known_profile
     facts["missing"] = missing
     return facts

@@ -83,12 +83,52 @@ def _verdict(rule: dict[str, Any]) -> tuple[str, int] | None:
     return said[0], int(counter["packets"])
 
 
+def _ruleset() -> list[dict[str, Any]]:
+    """The rules of nft, which also has those of iptables-nft."""
+    if not shutil.which("nft"):
+        return []
+    found: list[dict[str, Any]] = json.loads(
+        system.run("nft", "-j", "list", "ruleset"))["nftables"]
+    return found
+
+
+def firewall_rules() -> dict[str, int]:
+    """How many rules each hook of netfilter has, all chains of it together."""
+    hooks: dict[tuple[str, str, str], str] = {}
+    found: dict[str, int] = {}
+    for item in _ruleset():
+        chain, rule = item.get("chain"), item.get("rule")
+        if chain and "hook" in chain:
+            hooks[chain["family"], chain["table"], chain["name"]] = chain["hook"]
+        elif rule:
+            hook = hooks.get((rule["family"], rule["table"], rule["chain"]), "jump")
+            found[hook] = found.get(hook, 0) + 1
+    return found
+
+
+def switches(pids: set[int]) -> dict[int, int]:
+    """How often each process has gone to sleep, all its threads together."""
+    found = {}
+    for pid in pids:
+        try:
+            found[pid] = sum(
+                int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
+                for line in (task / "status").read_text("ascii", "replace").splitlines()
+                if line.startswith("voluntary_ctxt_switches"))
+        except (OSError, ValueError):
+            continue    # it ended
+    return found
+
+
+def switches_per_s(before: dict[int, int], seconds: float) -> dict[int, float]:
+    after = switches(set(before))
+    return {pid: (count - before[pid]) / seconds for pid, count in after.items()}
+
+
 def firewall() -> Growing:
     """Packets dropped by each rule that counts them, by its place."""
-    if not shutil.which("nft"):
-        return {}
     found: Growing = {}
-    for item in json.loads(system.run("nft", "-j", "list", "ruleset"))["nftables"]:
+    for item in _ruleset():
         rule = item.get("rule")
         verdict = _verdict(rule) if rule else None
         if verdict:

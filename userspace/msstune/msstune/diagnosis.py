@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .path_sums import Evidence
+
 #: limit: text, and whether it is a fault.
 LIMITS = {
     "application-send": ("the sending application", False),
@@ -57,6 +59,12 @@ LIMITS = {
     "interrupt-rate": ("an interrupt per packet", True),
     "coalescing": ("interrupts held back", True),
     "offload-off": ("an offload that is off", True),
+    "netfilter-cost": ("the work of netfilter's rules", True),
+    "tiny-reads": ("the receiving application reads a few bytes at a time", True),
+    "wake-ups": ("a wake-up of the reader for each small packet", True),
+    "requeues": ("a driver that cannot take what is queued", True),
+    "transmit-queue": ("waiting in this host's own queue", True),
+    "copy": ("the copy to the reader", True),
     "mssfrac": ("a mssfrac setting that does not help", True),
     "bus": ("the bus slot", True),
     "budget": ("receive work cut short", True),
@@ -76,6 +84,7 @@ class Diagnosis:
     would_change: str
     weight: float
     numbers: dict[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None    # of a profile
 
     def __post_init__(self) -> None:
         assert self.limit in LIMITS, self.limit

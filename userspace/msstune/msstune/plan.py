@@ -41,7 +41,8 @@ def propose(facts: Facts, diagnoses: list[Diagnosis],
             continue
         for proposal in _ANSWERS.get(diagnosis.limit, _nothing)(
                 diagnosis, facts, wish):
-            found.setdefault(proposal.setting or proposal.reason, proposal)
+            found.setdefault(proposal.setting or proposal.reason,
+                             proposal.shown_by(diagnosis.evidence))
     for proposal in plan_host.goal(facts, wish.goal):
         found.setdefault(proposal.setting or proposal.reason, proposal)
     return [p for p in found.values() if p.new == "" or p.new != p.old]

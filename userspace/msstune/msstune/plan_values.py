@@ -2,9 +2,10 @@
 """The type of a proposal, and arithmetic that several proposals share.  Pure."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .collect import Facts
+from .path_sums import Evidence
 
 SHARE = 32      # one connection may use 1/SHARE of RAM
 LEAST = 1 << 20
@@ -19,6 +20,16 @@ class Proposal:
     figure: str
     source: str
     risk: str
+    path: str = ""      # of a profile, that the setting makes cheaper
+    share: float = 0.0  # of the work, wait or packets
+    of: str = ""        # which of these
+    gain: str = ""      # that may be expected
+
+    def shown_by(self, evidence: Evidence | None) -> Proposal:
+        """With what the profile shows."""
+        return self if evidence is None or self.path else replace(
+            self, path=evidence.path, share=evidence.share, of=evidence.of,
+            gain=self.gain or evidence.gain)
 
 
 def triple(facts: Facts, key: str) -> tuple[int, int, int]:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sums over the paths of a profile, which the rules and the plan judge.  Pure."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Path = dict[str, Any]
+
+#: Packets of a kind below which its paths are no evidence.
+ENOUGH = 50
+#: Stages of a received packet that one larger packet passes once.
+PER_PACKET = ("gro", "netif", "ip", "local", "socket", "tcp", "do_rcv", "estab",
+              "validate", "ack", "ack_slow", "sort", "queue", "ack_now", "ack_late",
+              "wake")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the profile adds to a diagnosis: a path, its share of @of (work, wait or
+    packets), and the gain that may be expected of a change."""
+
+    path: str
+    share: float
+    of: str = "work"
+    gain: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.path}: {self.share:.0%} of the {self.of}"
+
+
+def data(facts: dict[str, Any], way: str) -> list[Path]:
+    """Paths of packets with payload in this direction.  Those that GRO merged are
+    part of other packets."""
+    return [p for p in facts.get("paths", []) if p["direction"] == way
+            and p["bytes"] and p["end"] != "merged"]
+
+
+def packets(paths: Iterable[Path]) -> int:
+    return sum(p["packets"] for p in paths)
+
+
+def payload(paths: Iterable[Path]) -> int:
+    return sum(p["bytes"] for p in paths)
+
+
+def segments(paths: Iterable[Path]) -> int:
+    return sum(p["segments"] for p in paths)
+
+
+def spent(paths: Iterable[Path], kind: str = "work",
+          stages: Iterable[str] | None = None) -> int:
+    """ns of these paths in stages of that kind, or in those of @stages only."""
+    wanted = None if stages is None else frozenset(stages)
+    return sum(ns for p in paths for name, of, ns in p["stages"]
+               if of == kind and (wanted is None or name in wanted))
+
+
+def share(facts: dict[str, Any], ns: int, kind: str = "work") -> float:
+    """Of everything that packets of the profile spent."""
+    return ns / max(1, spent(facts.get("paths", []), kind))
+
+
+def passing(paths: Iterable[Path], stage: str) -> list[Path]:
+    return [p for p in paths if any(name == stage for name, _, _ in p["stages"])]
+
+
+def mean(paths: list[Path], stage: str) -> float:
+    """ns that a packet which passes the stage spends there."""
+    mine = passing(paths, stage)
+    ns = sum(n for p in mine for name, _, n in p["stages"] if name == stage)
+    return ns / max(1, packets(mine))
+
+
+def label(paths: list[Path], way: str) -> str:
+    """The path of most of these packets, as its direction, flags and stages."""
+    most = max(paths, key=lambda p: int(p["packets"]))
+    kind = next((flag for flag in ("retransmit", "slow", "fast", "data", "ack")
+                 if flag in most["flags"]), "")
+    return " ".join(filter(None, (way, kind, " > ".join(
+        name for name, _, _ in most["stages"]))))
+
+
+def busy(facts: dict[str, Any]) -> float:
+    """Busy share of the busiest CPU."""
+    found = [0.0]
+    for spent_ in facts.get("cpus", {}).values():
+        ticks = sum(spent_.values())
+        if ticks:
+            found.append(1 - (spent_["idle"] + spent_["iowait"]) / ticks)
+    return max(found)
+
+
+def costs(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each stage with its work or wait in ns per 1000 bytes moved, most expensive first;
+    [] without a profile."""
+    paths = facts.get("paths", [])
+    moved = sum(p["bytes"] for p in paths if p["end"] not in ("merged", "dropped"))
+    sums: dict[tuple[str, str, str], int] = {}
+    for path in paths:
+        for name, kind, ns in path["stages"]:
+            if kind != "end":
+                key = path["direction"], name, kind
+                sums[key] = sums.get(key, 0) + ns
+    rows = [{"direction": way, "stage": name, "kind": kind,
+             "ns_per_kb": 1000 * ns / max(1, moved)}
+            for (way, name, kind), ns in sums.items()] if moved else []
+    return sorted(rows, key=lambda row: -float(row["ns_per_kb"]))
