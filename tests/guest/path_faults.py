@@ -252,7 +252,8 @@ def judge(name, facts, want, healthy, took=0.0):
             f"{seen.get('packets', 0)} packets in {seen.get('bursts', 0)} bursts, "
             f"{took:.1f} s; missing {facts['missing']}"]
     if not right:
-        told += [f"    {d.weight:.1f} {d.subject} {d.limit}: {d.why}" for d in found[:5]]
+        told += [f"    {d.weight:.1f} {d.subject} {d.limit}: {d.why}"
+                 for d in found[:5]]
     faults.tell(*told, f"{'ok' if right else 'not ok'} {name}")
     return right
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
+from msstune_schema import wrong  # noqa: E402
 from msstune_facts import facts  # noqa: E402
 from msstune_traffic import FILES, Traffic  # noqa: E402
 from msstune import (auto_page, cli, collect, rollback_timer,  # noqa: E402
@@ -519,7 +520,9 @@ def autos(root, state, monkeypatch, watched, *more):
         "8", "--settle", "1ms", "--no-report", "-o", str(results), *more])
     status = cli.main()
     path = results / "auto.json"
-    return status, json.loads(path.read_text()) if path.exists() else None
+    document = json.loads(path.read_text()) if path.exists() else None
+    assert document is None or not wrong(document), wrong(document)[:5]
+    return status, document
 
 
 LIMITED = {"d_bytes_acked": 0, "d_bytes_received": 10**7, "rcv_ssthresh": 49152,

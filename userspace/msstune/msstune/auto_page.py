@@ -64,7 +64,8 @@ def _paths(rounds: list[dict[str, Any]]) -> list[str]:
         sums = [{(row["direction"], row["stage"]): row["ns_per_kb"] for row in rows
                  if row["kind"] == kind} for rows in (first, last)]
         keys = sorted(sums[0].keys() | sums[1].keys(),
-                      key=lambda key: -max(one.get(key, 0) for one in sums))[:BARS]
+                      key=lambda key: -float(max(one.get(key, 0) for one in sums)))[
+                          :BARS]
         most = max([one.get(key, 0) for one in sums for key in keys], default=0)
         if not most:
             continue

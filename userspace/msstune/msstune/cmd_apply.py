@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 
-from . import cmd_verify, options, units
+from . import cmd_journal, cmd_verify, options, units
 
 
 def add(commands: options.Commands) -> None:
@@ -20,7 +21,8 @@ def add(commands: options.Commands) -> None:
                      help="do as msstune verify, with all settings as one change")
     options.add_experiments(cmd)
     options.add_staging(cmd)
-    cmd.set_defaults(run=run, json=False)
+    options.add_json(cmd)
+    cmd.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,13 +31,15 @@ def run(args: argparse.Namespace) -> int:
         return cmd_verify.verify(request, options.protocol(args), args.output,
                                  options.staging(args), together=True)
     changes = request.changes()
-    if not changes:
-        return 0
     request.permit(changes)
-    if not request.yes:
-        print("nothing was changed; --yes does it")
+    if changes and not request.yes:
+        request.tell("nothing was changed; --yes does it")
+    done = request.manager().apply(changes, args.timeout) \
+        if changes and request.yes else None
+    if request.json:
+        print(json.dumps(cmd_journal.changed([done] if done else [])))
+    if request.json or not done:
         return 0
-    done = request.manager().apply(changes, args.timeout)
     print(f"{done.number}: applied; undone in {args.timeout} s unless you run: "
           "msstune confirm")
     for entry in done.entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
 from . import auto, auto_page, cmd_verify, options, output_file, units
 from .auto import Round, Search
@@ -29,10 +30,22 @@ def add(commands: options.Commands) -> None:
     cmd.set_defaults(run=run)
 
 
+def _document(end: str, rounds: list[Round]) -> dict[str, Any]:
+    kept = [o for turn in rounds for o in turn.outcomes if o.number]
+    return {"format": "msstune-auto", "version": 1, "end": end,
+            "rounds": [turn.document() for turn in rounds],
+            "kept": [o.document()["settings"] for o in kept],
+            "advice": auto.advice(rounds)}
+
+
 def _dry_run(request: Request, search: Search) -> int:
     turn = auto.look(search)
+    changes = auto.untried(turn, set(), request)
+    if request.json:
+        print(json.dumps(_document("nothing was changed", [turn])))
+        return 0
     print(turn.verdict)
-    for change in auto.untried(turn, set(), request):
+    for change in changes:
         print(f"would try {change.setting.name}: "
               f"{' '.join(change.setting.read().split())} -> {change.new}")
     for name, why in turn.refused.items():
@@ -56,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
         end = auto.loop(request, search, session, rounds)
     finally:
         kept = [o for turn in rounds for o in turn.outcomes if o.number]
-        document = {"format": "msstune-auto", "version": 1, "end": end,
-                    "rounds": [turn.document() for turn in rounds],
-                    "kept": [o.document()["settings"] for o in kept],
-                    "advice": auto.advice(rounds)}
+        document = _document(end, rounds)
         output_file.store(session.directory / "auto.json", json.dumps(document))
         output_file.store(session.directory / "auto.html", auto_page.page(document))
     for text in auto.advice(rounds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
+from typing import Any
 
 from . import collect, diagnose, options, output_file, path_evidence
 from .diagnosis import LIMITS, Diagnosis
@@ -53,6 +54,14 @@ def show(d: Diagnosis) -> None:
                             subsequent_indent="    "))
 
 
+def document(facts: collect.Facts, found: list[Diagnosis]) -> dict[str, Any]:
+    return {"format": "msstune-diagnosis", "version": 1,
+            "verdict": diagnose.verdict(found), "flows": facts["flows_total"],
+            "interval": facts["interval"], "profile": facts.get("recorded"),
+            "disagree": list(path_evidence.disagreements(facts)),
+            "diagnoses": [d.document() for d in found]}
+
+
 def run(args: argparse.Namespace) -> int:
     facts = facts_of(args)
     if str(args.save) == "-":
@@ -60,12 +69,7 @@ def run(args: argparse.Namespace) -> int:
     found = diagnose.diagnose(facts)
     verdict = diagnose.verdict(found)
     if args.json:
-        print(json.dumps({"format": "msstune-diagnosis", "version": 1,
-                          "verdict": verdict, "flows": facts["flows_total"],
-                          "interval": facts["interval"],
-                          "profile": facts.get("recorded"),
-                          "disagree": list(path_evidence.disagreements(facts)),
-                          "diagnoses": [d.document() for d in found]}))
+        print(json.dumps(document(facts, found)))
     else:
         print(f"{verdict}\n{facts['flows_total']} connections, "
               f"{len(facts['flows'])} of them moved data in "

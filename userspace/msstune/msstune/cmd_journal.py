@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,7 @@ from .transaction import TransactionManager, boottime
 def add(commands: options.Commands) -> None:
     cmd = commands.add_parser("confirm", help="keep what apply wrote",
                               description="Keep what apply wrote last.")
+    options.add_json(cmd)
     cmd.set_defaults(run=confirm)
     cmd = commands.add_parser(
         "status", help="show what is applied, and what drifted",
@@ -34,6 +36,7 @@ def add(commands: options.Commands) -> None:
                      metavar="NUMBER", help="undo only this change, confirmed or not")
     cmd.add_argument("--all", action="store_true",
                      help="also undo confirmed changes, newest first")
+    options.add_json(cmd)
     cmd.set_defaults(run=rollback)
     cmd = commands.add_parser(
         "export", help="print confirmed settings as a file that survives reboots",
@@ -42,6 +45,7 @@ def add(commands: options.Commands) -> None:
                      default="sysctl.d", help="default sysctl.d")
     cmd.add_argument("number", nargs="?", type=units.whole(1, 10**6),
                      metavar="NUMBER", help="print only this change")
+    options.add_json(cmd)
     cmd.set_defaults(run=export_file)
     cmd = commands.add_parser("timer")  # for systemd-run; without help, so not listed
     cmd.add_argument("number", type=int)
@@ -50,8 +54,18 @@ def add(commands: options.Commands) -> None:
         TransactionManager(args.state, args.root), args.number, args.timeout))
 
 
+def changed(done: Sequence[Transaction]) -> dict[str, Any]:
+    """What apply, confirm and rollback print with --json."""
+    return {"format": "msstune-changes", "version": 1, "changes": [
+        {"number": t.number, "state": t.state, "ended": t.ended or "",
+         "settings": [_setting(e) for e in t.entries]} for t in done]}
+
+
 def confirm(args: argparse.Namespace) -> int:
-    done = TransactionManager(args.state, args.root).confirm()
+    done = options.request(args).manager().confirm()
+    if args.json:
+        print(json.dumps(changed([done])))
+        return 0
     print(f"{done.number}: confirmed, {len(done.entries)} settings; msstune "
           f"rollback {done.number} undoes it")
     return 0
@@ -116,14 +130,15 @@ def status(args: argparse.Namespace) -> int:
 
 
 def rollback(args: argparse.Namespace) -> int:
-    chosen = TransactionManager(args.state, args.root).rollback(args.number,
-                                                                args.all)
+    chosen = options.request(args).manager().rollback(args.number, args.all)
     left = [e.name for t in chosen for e in t.entries
             if e.undone in ("drifted", "gone")]
-    for t in chosen:
+    if args.json:
+        print(json.dumps(changed(chosen)))
+    for t in () if args.json else chosen:
         print(f"{t.number}: " + ("of an earlier boot: nothing to undo"
                                  if t.ended == "reboot" else "undone"))
-    if not chosen:
+    if not chosen and not args.json:
         print("nothing to undo")
     return 1 if left or any(t.unlogged for t in chosen) else 0
 
@@ -136,5 +151,11 @@ def export_file(args: argparse.Namespace) -> int:
     if not entries:
         raise TuneError("nothing is confirmed" if args.number is None else
                         f"{args.number}: not a confirmed change")
-    print(export.FORMATS[args.format](list(entries.values())), end="")
+    text = export.FORMATS[args.format](list(entries.values()))
+    if args.json:
+        print(json.dumps({"format": "msstune-export", "version": 1,
+                          "kind": args.format, "text": text,
+                          "settings": [_setting(e) for e in entries.values()]}))
+    else:
+        print(text, end="")
     return 0

@@ -8,14 +8,14 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import options, output_file, profile_costs, switchback, units
 from .errors import UsageError
 from .request import AT_ONCE, Request, Staging, changes_of
 from .switchback import Protocol
 from .transaction import Change
-from .verify import Verifier
+from .verify import Outcome, Verifier
 
 
 def add(commands: options.Commands) -> None:
@@ -64,16 +64,23 @@ def _primary(protocol: Protocol) -> str:
     return "value" if "value" in measured else "time"
 
 
+def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {"format": "msstune-verify", "version": 1,
+            "changes": [o.document() for o in outcomes]}
+
+
 def verify(request: Request, protocol: Protocol, output: Path,
            staging: Staging, together: bool) -> int:
     """@together: one experiment with all settings, not one for each."""
     # A setting that the session kept is in force, and still part of it.
     changes = changes_of(request.settings, request.root) if staging.resume \
         else request.changes()
-    if not changes:
-        return 0
     request.permit(changes)
-    if not request.yes:
+    if not changes or not request.yes:
+        if request.json:
+            print(json.dumps(document([])))
+        if not changes:
+            return 0
         if not protocol.load:
             seconds = protocol.duration(True) + protocol.duration(False) * (
                 len(changes) - 1)
@@ -82,11 +89,10 @@ def verify(request: Request, protocol: Protocol, output: Path,
         return 0
     session = verifier(request, protocol, output, staging, changes)
     outcomes = [session.staged(changes)] if together else session.each(changes)
-    document = {"format": "msstune-verify", "version": 1,
-                "changes": [o.document() for o in outcomes]}
-    output_file.store(session.directory / "verify.json", json.dumps(document))
+    text = json.dumps(document(outcomes))
+    output_file.store(session.directory / "verify.json", text)
     if request.json:
-        print(json.dumps(document))
+        print(text)
     else:
         kept = [o for o in outcomes if o.number]
         print(f"kept: {', '.join(o.name for o in kept) or 'nothing'}; experiments "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import collect, diagnose, metrics_server, options, units
+from . import cmd_diagnose, collect, diagnose, metrics_server, options, units
 from .errors import NotSupported, TuneError
 
 
@@ -27,6 +28,8 @@ def add(commands: options.Commands) -> None:
                      help="address to listen on, default 127.0.0.1")
     cmd.add_argument("--port", type=units.whole(1, 65535), default=9725,
                      metavar="N", help="TCP port, default 9725")
+    cmd.add_argument("--json", action="store_true",
+                     help="also print the diagnosis of each round on a line")
     cmd.set_defaults(run=run)
 
 
@@ -64,14 +67,17 @@ def run(args: argparse.Namespace) -> int:
         raise TuneError(f"{args.listen}:{args.port}: {error.strerror}"
                         ) from error
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(f"http://{args.listen}:{args.port}/metrics", flush=True)
+    print(f"http://{args.listen}:{args.port}/metrics", flush=True,
+          file=sys.stderr if args.json else sys.stdout)
     while True:
         try:
             start = time.monotonic()
             facts = collect.collect(args.interval, profile_file=args.profile)
             totals.add(facts)
-            found = list(openmetrics.metrics(facts, diagnose.diagnose(facts),
-                                             totals))
+            diagnoses = diagnose.diagnose(facts)
+            if args.json:
+                print(json.dumps(cmd_diagnose.document(facts, diagnoses)), flush=True)
+            found = list(openmetrics.metrics(facts, diagnoses, totals))
             took = time.monotonic() - start - args.interval
             found.append(prometheus_client.core.GaugeMetricFamily(
                 "msstune_round_overhead_seconds", "Time a round took beyond its "

@@ -100,7 +100,7 @@ def firewall_rules() -> dict[str, int]:
         chain, rule = item.get("chain"), item.get("rule")
         if chain and "hook" in chain:
             hooks[chain["family"], chain["table"], chain["name"]] = chain["hook"]
-        elif rule:
+        elif isinstance(rule, dict):
             hook = hooks.get((rule["family"], rule["table"], rule["chain"]), "jump")
             found[hook] = found.get(hook, 0) + 1
     return found
@@ -131,7 +131,7 @@ def firewall() -> Growing:
     for item in _ruleset():
         rule = item.get("rule")
         verdict = _verdict(rule) if rule else None
-        if verdict:
+        if rule and verdict:
             found[f"{rule['family']} {rule['table']} {rule['chain']} handle "
                   f"{rule['handle']}: {verdict[0]}"] = verdict[1]
     return found

@@ -124,10 +124,11 @@ def staging(args: argparse.Namespace) -> Staging:
 
 
 def request(args: argparse.Namespace) -> Request:
-    """The request of a command with add_permissions()."""
+    """The request of a command with add_json(), and perhaps add_permissions()."""
     return Request(args.state, args.root, tuple(getattr(args, "settings", ())),
-                   Permissions(args.allow_disruptive, args.despite_rivals),
-                   args.yes, args.json)
+                   Permissions(getattr(args, "allow_disruptive", False),
+                               getattr(args, "despite_rivals", False)),
+                   getattr(args, "yes", False), args.json)
 
 
 def protocol(args: argparse.Namespace) -> Protocol:

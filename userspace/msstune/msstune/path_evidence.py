@@ -97,7 +97,7 @@ def disagreements(facts: Facts) -> Iterator[str]:
             yield (f"connections moved {moved} bytes, and the profile has no packet: "
                    "they moved between its bursts")
         return
-    sent = [p for p in path_sums.data(facts, "tx")]
+    sent = path_sums.data(facts, "tx")
     again = path_sums.packets(p for p in sent if "retransmit" in p["flags"])
     seen = again / max(1, path_sums.packets(sent))
     out = sum(f.get("d_data_segs_out", 0) for f in facts["flows"])

@@ -39,22 +39,22 @@ def data(facts: dict[str, Any], way: str) -> list[Path]:
 
 
 def packets(paths: Iterable[Path]) -> int:
-    return sum(p["packets"] for p in paths)
+    return sum(int(p["packets"]) for p in paths)
 
 
 def payload(paths: Iterable[Path]) -> int:
-    return sum(p["bytes"] for p in paths)
+    return sum(int(p["bytes"]) for p in paths)
 
 
 def segments(paths: Iterable[Path]) -> int:
-    return sum(p["segments"] for p in paths)
+    return sum(int(p["segments"]) for p in paths)
 
 
 def spent(paths: Iterable[Path], kind: str = "work",
           stages: Iterable[str] | None = None) -> int:
     """ns of these paths in stages of that kind, or in those of @stages only."""
     wanted = None if stages is None else frozenset(stages)
-    return sum(ns for p in paths for name, of, ns in p["stages"]
+    return sum(int(ns) for p in paths for name, of, ns in p["stages"]
                if of == kind and (wanted is None or name in wanted))
 
 
@@ -70,7 +70,7 @@ def passing(paths: Iterable[Path], stage: str) -> list[Path]:
 def mean(paths: list[Path], stage: str) -> float:
     """ns that a packet which passes the stage spends there."""
     mine = passing(paths, stage)
-    ns = sum(n for p in mine for name, _, n in p["stages"] if name == stage)
+    ns = sum(int(n) for p in mine for name, _, n in p["stages"] if name == stage)
     return ns / max(1, packets(mine))
 
 
@@ -94,8 +94,8 @@ def busy(facts: dict[str, Any]) -> float:
 
 
 def costs(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each stage with its work or wait in ns per 1000 bytes moved, most expensive first;
-    [] without a profile."""
+    """Each stage with its work or wait in ns per 1000 bytes moved, the largest
+    first; [] without a profile."""
     paths = facts.get("paths", [])
     moved = sum(p["bytes"] for p in paths if p["end"] not in ("merged", "dropped"))
     sums: dict[tuple[str, str, str], int] = {}

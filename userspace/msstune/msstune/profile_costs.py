@@ -61,13 +61,13 @@ def _whole(paths: list[dict[str, Any]], name: str) -> float | None:
     ways = ("rx", "tx") if name == "stack_cost" else (name[:2],)
     mine = [p for p in paths if p["direction"] in ways]
     carrying = [p for p in mine if p["bytes"] and p["end"] != "merged"]
-    packets = sum(p["packets"] for p in carrying)
+    packets = sum(int(p["packets"]) for p in carrying)
     if packets < LEAST:
         return None
     if name == "stack_cost":
         # A host that receives and sends has both ways' bytes.
         return sum(profile_facts.spent(p, "work") for p in mine) / max(
-            1, sum(p["bytes"] for p in carrying if p["end"] != "dropped"))
+            1, sum(int(p["bytes"]) for p in carrying if p["end"] != "dropped"))
     # Packets that GRO merged are part of another one: their work counts.
     return sum(profile_facts.spent(p, "work") for p in mine if p["bytes"]) / packets
 

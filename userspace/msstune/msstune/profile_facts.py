@@ -75,11 +75,11 @@ def spent(path: dict[str, Any], kind: str) -> int:
 
 def _expensive(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
     total = sum(spent(p, "work") for p in paths) or 1
-    rows = [{"direction": p["direction"], "flags": p["flags"],
-             "packets": p["packets"], "share": spent(p, "work") / total,
-             "ns_per_packet": spent(p, "work") / max(1, p["packets"]),
-             "stage": max((ns, name) for name, _, ns in p["stages"])[1]}
-            for p in paths]
+    rows: list[dict[str, Any]] = [
+        {"direction": p["direction"], "flags": p["flags"], "packets": p["packets"],
+         "share": spent(p, "work") / total,
+         "ns_per_packet": spent(p, "work") / max(1, p["packets"]),
+         "stage": max((ns, name) for name, _, ns in p["stages"])[1]} for p in paths]
     return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:PATHS]
 
 
@@ -94,9 +94,10 @@ def _stages(paths: list[dict[str, Any]]) -> list[dict[str, Any]]:
     totals: dict[str, int] = {}
     for (_, _, kind), ns in sums.items():
         totals[kind] = totals.get(kind, 0) + ns
-    rows = [{"direction": direction, "stage": name, "kind": kind,
-             "share": ns / (totals[kind] or 1)}
-            for (direction, name, kind), ns in sums.items()]
+    rows: list[dict[str, Any]] = [
+        {"direction": direction, "stage": name, "kind": kind,
+         "share": ns / (totals[kind] or 1)}
+        for (direction, name, kind), ns in sums.items()]
     return sorted(rows, key=lambda row: float(row["share"]), reverse=True)[:PATHS]
 
 

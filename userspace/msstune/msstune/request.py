@@ -33,7 +33,9 @@ class Request:
         print(text, file=sys.stderr if self.json else sys.stdout, flush=True)
 
     def manager(self) -> TransactionManager:
-        return TransactionManager(self.state, self.root)
+        found = TransactionManager(self.state, self.root)
+        found.say = self.tell
+        return found
 
     def permit(self, changes: Sequence[Change]) -> None:
         """Raise unless all of @changes may be made."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import path_sums, units
+from . import path_sums
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .path_sums import ENOUGH, Evidence
