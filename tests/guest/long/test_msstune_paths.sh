@@ -10,7 +10,8 @@ cases=$TOP/tests/guest/path_faults.py
 [ $# -gt 0 ] || set -- all
 mapfile -t names < <(/usr/bin/python3 "$cases" list "$@")
 plan ${#names[@]}
-modprobe -a sch_netem veth tcp_diag slip nf_tables || exit
+modprobe -a sch_netem veth ifb act_mirred cls_matchall sch_ingress tcp_diag nf_tables ||
+	exit
 stage_pathprof || exit
 export PATH=$TMP/run:$PATH
 python_cases "$cases" "$@"

@@ -46,7 +46,7 @@ SYSCTLS = (
 #: them between two regular dumps.
 SHORT = 0.5
 BETWEEN = 3
-WATCHED = 0.1   # seconds, at least, in which their owners' sleeps are counted
+MOST = 1000     # connections that are unpacked to find them
 OWNED = 50  # number of busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
            "flow_limit": 10, "backlog": 11}
@@ -145,6 +145,15 @@ def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
         except OSError:
             continue  # it ended, or belongs to another user
     return found
+
+
+def _usage(look: dict[bytes, sockdiag.Look]) -> dict[int, collect_host.Usage]:
+    """What the processes of the liveliest connections have used so far."""
+    def rest(one: dict[str, Any]) -> int:
+        return min(int(one["last_data_sent"]), int(one["last_data_recv"]))
+    lively = sorted(map(sockdiag.unpack, list(look.values())[:MOST]), key=rest)
+    inodes = {one["inode"] for one in lively[:OWNED]}
+    return collect_host.usage({o["pid"] for o in owned(inodes).values()})
 
 
 def _difference(old: Any, new: Any) -> Any:
@@ -257,6 +266,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
     if start - begun > throughput.SHARE * SHORT:
         every = 1  # a dump of so many connections costs too much time and memory
+    used = part("usage", lambda: _usage(taken[0]))
     steps = every * (looks - 1)
     for step in range(1, steps + 1):
         time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
@@ -298,23 +308,17 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     busiest = sorted(facts["flows"], key=lambda f: int(
         f["d_bytes_acked"] + f["d_bytes_received"]), reverse=True)[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
-    slept = collect_host.switches({o["pid"] for o in owners.values()})
-    since = time.monotonic()
+    spent = collect_host.usage_since(used)
     for flow in busiest:
         if flow["inode"] in owners:
-            flow["owner"] = owners[flow["inode"]] | {"cgroup": collect_host.cgroup_of(
-                owners[flow["inode"]]["pid"])}
+            owner = owners[flow["inode"]]
+            flow["owner"] = owner | spent.get(owner["pid"], {}) | {
+                "cgroup": collect_host.cgroup_of(owner["pid"])}
     remotes = {r.rpartition(":")[0].strip("[]") for r in [
         *(f["remote"] for f in busiest[:3]),
         *(u["remote"] for u in facts["unanswered"] or [])][:5]}
     facts["gateways"] = part("gateways", lambda: collect_host.gateways(
         sorted(remotes)))
-    if slept:
-        time.sleep(max(0.0, since + WATCHED - time.monotonic()))
-    rates = collect_host.switches_per_s(slept, time.monotonic() - since)
-    for flow in busiest:
-        if flow.get("owner", {}).get("pid") in rates:
-            flow["owner"]["sleeps_per_s"] = rates[flow["owner"]["pid"]]
     facts |= known_profile
     facts["missing"] = missing
     return facts

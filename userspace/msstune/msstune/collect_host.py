@@ -5,8 +5,11 @@ TCP metrics and neighbours.  Reads only."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -106,23 +109,44 @@ def firewall_rules() -> dict[str, int]:
     return found
 
 
-def switches(pids: set[int]) -> dict[int, int]:
-    """How often each process has gone to sleep, all its threads together."""
+@dataclass(frozen=True)
+class Usage:
+    """Of a process, all its threads together."""
+
+    when: float         # s
+    user: float         # CPU, s
+    system: float
+    sleeps: int         # how often it has waited
+
+
+def usage(pids: set[int]) -> dict[int, Usage]:
+    tick = os.sysconf("SC_CLK_TCK")
     found = {}
     for pid in pids:
         try:
-            found[pid] = sum(
+            words = Path(f"/proc/{pid}/stat").read_text(
+                "ascii", "replace").rpartition(")")[2].split()
+            sleeps = sum(
                 int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
                 for line in (task / "status").read_text("ascii", "replace").splitlines()
                 if line.startswith("voluntary_ctxt_switches"))
         except (OSError, ValueError):
             continue    # it ended
+        found[pid] = Usage(time.monotonic(), int(words[11]) / tick,
+                           int(words[12]) / tick, sleeps)
     return found
 
 
-def switches_per_s(before: dict[int, int], seconds: float) -> dict[int, float]:
-    after = switches(set(before))
-    return {pid: (count - before[pid]) / seconds for pid, count in after.items()}
+def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
+    """Shares of a CPU, and sleeps per second, since @before."""
+    found = {}
+    for pid, now in usage(set(before)).items():
+        then = before[pid]
+        seconds = max(1e-3, now.when - then.when)
+        found[pid] = {"user": (now.user - then.user) / seconds,
+                      "system": (now.system - then.system) / seconds,
+                      "sleeps_per_s": (now.sleeps - then.sleeps) / seconds}
+    return found
 
 
 def firewall() -> Growing:

@@ -64,7 +64,6 @@ LIMITS = {
     "wake-ups": ("a wake-up of the reader for each small packet", True),
     "requeues": ("a driver that cannot take what is queued", True),
     "transmit-queue": ("waiting in this host's own queue", True),
-    "copy": ("the copy to the reader", True),
     "mssfrac": ("a mssfrac setting that does not help", True),
     "bus": ("the bus slot", True),
     "budget": ("receive work cut short", True),

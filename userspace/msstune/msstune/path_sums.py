@@ -10,6 +10,7 @@ Path = dict[str, Any]
 
 #: Packets of a kind below which its paths are no evidence.
 ENOUGH = 50
+COSTLY = 0.1        # share of all work that is worth a change
 #: Stages of a received packet that one larger packet passes once.
 PER_PACKET = ("gro", "netif", "ip", "local", "socket", "tcp", "do_rcv", "estab",
               "validate", "ack", "ack_slow", "sort", "queue", "ack_now", "ack_late",
@@ -33,9 +34,9 @@ class Evidence:
 
 def data(facts: dict[str, Any], way: str) -> list[Path]:
     """Paths of packets with payload in this direction.  Those that GRO merged are
-    part of other packets."""
+    part of other packets, and those dropped go nowhere."""
     return [p for p in facts.get("paths", []) if p["direction"] == way
-            and p["bytes"] and p["end"] != "merged"]
+            and p["bytes"] and p["end"] not in ("merged", "dropped")]
 
 
 def packets(paths: Iterable[Path]) -> int:
@@ -59,8 +60,10 @@ def spent(paths: Iterable[Path], kind: str = "work",
 
 
 def share(facts: dict[str, Any], ns: int, kind: str = "work") -> float:
-    """Of everything that packets of the profile spent."""
-    return ns / max(1, spent(facts.get("paths", []), kind))
+    """Of everything that packets of the profile spent, but for those dropped: when
+    that happened is not always known."""
+    return ns / max(1, spent([p for p in facts.get("paths", [])
+                              if p["end"] != "dropped"], kind))
 
 
 def passing(paths: Iterable[Path], stage: str) -> list[Path]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import plan_host, rules_flow, set_qdisc
+from . import plan_host, plan_path, rules_flow, set_qdisc
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, buffer_for, triple
@@ -247,14 +247,6 @@ def _mtu(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
                    "between them", d.why, "SDSC/GIAC tuning report 2008", "none")
 
 
-def _reader(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
-    yield Proposal("", "", "", "the reader is the limit: profile it; larger reads, "
-                   "MSG_ZEROCOPY at the sender and TCP_ZEROCOPY_RECEIVE save "
-                   "copies", d.why,
-                   "Trapeze 1999, figure 2; docs.kernel.org/networking/msg_zerocopy",
-                   "none")
-
-
 def _advice(text: str, source: str) -> Answer:
     """Advice that only a person can follow."""
     def answer(d: Diagnosis, _facts: Facts, _wish: Wish) -> Iterator[Proposal]:
@@ -366,10 +358,9 @@ _ANSWERS: dict[str, Answer] = {
     "receive-window": _receive_window, "receive-buffer-fixed": _fixed_buffer,
     "send-buffer": _send_buffer, "window-scaling": _scaling,
     "mss-granularity": _granularity, "pacing": _pacing, "sack-off": _sack,
-    "loss": _loss, "mtu": _mtu, "application-receive": _reader,
-    "peer-application": _reader, **_ADVICE, **_MORE,
+    "loss": _loss, "mtu": _mtu, **_ADVICE, **_MORE,
     **{limit: _without_wish(answer)
-       for limit, answer in plan_host.ANSWERS.items()},
+       for limit, answer in [*plan_host.ANSWERS.items(), *plan_path.ANSWERS.items()]},
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import plan_path
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, block, triple
@@ -16,6 +17,7 @@ from .plan_values import Proposal, block, triple
 S0 = "Feng et al., SC 2003"
 S2 = "SDSC/GIAC tuning report 2008"
 SYSCTL_NET = "docs.kernel.org/admin-guide/sysctl/net"
+SEGMENTATION = "docs.kernel.org/networking/segmentation-offloads"
 SCALING = "docs.kernel.org/networking/scaling"
 
 
@@ -103,12 +105,20 @@ def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
 
 def _offload(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     device = facts["devices"].get(d.subject, {})
-    for name in ("gro", "gso", "tso"):
-        if name in d.numbers and device.get("offload", {}).get(name) == "off":
+    off = [name for name in ("gro", "tx", "sg", "gso", "tso") if name in d.numbers
+           and device.get("offload", {}).get(name) == "off"]
+    if "tx" in off:
+        # Without checksums the kernel switches sg and tso off, and with them on again.
+        yield Proposal(f"offload:{d.subject}:tx", "off", "on",
+                       "the CPU reads each byte once more for its checksum; sg and tso "
+                       "need tx and return with it", d.why, SEGMENTATION,
+                       "none, where the device computes checksums right")
+        return
+    for name in off:
+        if name != "sg":
             yield Proposal(f"offload:{d.subject}:{name}", "off", "on",
                            "each packet passes the stack alone",
-                           d.why, "docs.kernel.org/networking/"
-                           "segmentation-offloads", "captures see merged packets")
+                           d.why, SEGMENTATION, "captures see merged packets")
 
 
 def _coalesce(rx_usecs: int) -> Callable[[Diagnosis, Facts], Iterator[Proposal]]:
@@ -131,16 +141,7 @@ def _placement(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                    f"shares its last-level cache ({shared or 'not known'}): "
                    "taskset -cp; repeat after each boot, because numbers change", d.why,
                    f"{S2}, step f; {SCALING}", "none")
-    for name, device in facts["devices"].items():
-        if device["kind"] == "" and name != "lo" and device["rx_queues"] == 1 \
-                and len(facts["cpus"]) > 1:
-            mask = (1 << len(facts["cpus"])) - 1 & ~(1 << int(cpu))
-            steering = facts["placement"].get("steering", {})
-            yield Proposal(f"queue:{name}:rx-0/rps_cpus",
-                           steering.get(f"{name}/rx-0/rps_cpus", "0"),
-                           f"{mask:x}", "one receive queue uses one CPU: RPS spreads "
-                           "the work after the interrupt", d.why, SCALING,
-                           "an inter-processor interrupt for each group of packets")
+    yield from plan_path.steer(d, facts)
 
 
 def _bus(d: Diagnosis, _facts: Facts) -> Iterator[Proposal]:
@@ -174,12 +175,17 @@ def _cpu(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                            "paths that drop large packets")
 
 
+def _softirq(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
+    yield from plan_path.steer(d, facts)
+    yield from _cpu(d, facts)
+
+
 ANSWERS: dict[str, Callable[[Diagnosis, Facts], Iterator[Proposal]]] = {
     "backlog-drops": _backlog, "budget": _budget, "qdisc-drops": _qdisc,
     "ring-drops": _ring, "memory-pressure": _memory, "offload-off": _offload,
     "coalescing": _coalesce(20), "interrupt-rate": _coalesce(50),
     "placement": _placement, "bus": _bus, "mssfrac": _mssfrac,
-    "cpu-softirq": _cpu,
+    "cpu-softirq": _softirq,
 }
 
 #: goal: setting, value, reason, risk.  {dev} stands for each device.

@@ -61,11 +61,21 @@ def _path(one: dict[str, Any], names: dict[int, str], kinds: dict[int, str],
              "facts": one.get("facts", []), "end": one.get("end", ""),
              "packets": one["packets"], "segments": one.get("segments", one["packets"]),
              "bytes": one.get("bytes", 0), "stages": stages}
+    _reused(found)
     if found["end"] == DROPPED:
         found["reason"] = document.get("reasons", {}).get(
             str(one.get("reason", "")), "unknown")
         found["location"] = one.get("location", "")
     return found
+
+
+def _reused(path: dict[str, Any]) -> None:
+    """End a path where another packet got the address of one that was joined to the
+    receive queue, which sampling bursts do not see: it cannot reach TCP twice."""
+    names = [name for name, _, _ in path["stages"]]
+    if "done" in names and "estab" in names[names.index("done"):]:
+        path["stages"] = path["stages"][:names.index("done")]
+        path["end"] = "joined"
 
 
 def spent(path: dict[str, Any], kind: str) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 #: % of the CPU time that sampling may take.
 BUDGET = 0.4
 #: Seconds until the probes are attached.
-PATIENCE = 30
+PATIENCE = 120
 #: The other facts are of this network namespace, so the paths are, too.
 NAMESPACE = "/proc/self/ns/net"
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import path_sums
+from . import path_sums, units
 from .collect import Facts
 from .diagnosis import Diagnosis
-from .path_sums import ENOUGH, Evidence
+from .path_sums import COSTLY, ENOUGH, Evidence
 
 BUSY = 0.5          # busy share of a CPU above which work per packet matters
 SINGLE = 0.7        # share of packets with one full-sized segment: none is merged
-FULL = 0.6          # of the largest packet that is full-sized
+FULL = 0.6          # of the MTU that is full-sized
 MERGES = 4          # segments that GRO merges at least, where packets come in rows
-COSTLY = 0.1        # share of all work that is worth a change
 
 
 def diagnose(facts: Facts) -> Iterator[Diagnosis]:
@@ -29,6 +28,7 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _split(facts)
     yield from _netfilter(facts)
     yield from _reads(facts)
+    yield from _writes(facts)
     yield from _wakes(facts)
     yield from _requeued(facts)
     yield from _queued(facts)
@@ -49,17 +49,18 @@ def _not_merged(facts: Facts) -> Iterator[Diagnosis]:
     count = path_sums.packets(mine)
     if count < ENOUGH or path_sums.busy(facts) < BUSY:
         return
-    largest = max(p["bytes"] / p["segments"] for p in mine)
+    off = _devices(facts, "rx", gro="off")
+    if not off:
+        return
+    name, device = off[0]
     single = [p for p in mine if p["segments"] == p["packets"]
-              and p["bytes"] > FULL * largest * p["packets"]
+              and p["bytes"] > FULL * device["mtu"] * p["packets"]
               and {"gro off", "no gro"} & set(p["facts"])]
     alone = path_sums.packets(single) / count
     share = path_sums.share(facts, path_sums.spent(
         single, stages=path_sums.PER_PACKET))
-    off = _devices(facts, "rx", gro="off")
-    if alone < SINGLE or share < COSTLY or not off:
+    if alone < SINGLE or share < COSTLY:
         return
-    name, _ = off[0]
     gain = share * (1 - 1 / MERGES)
     yield Diagnosis(
         name, "offload-off", "high" if alone > 0.9 else "medium",
@@ -140,12 +141,98 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
                      gain=f"most of {share:.0%} of the work"))
 
 
+READS = 3           # times the copy that a reader's time in the kernel is
+RUNNING = 0.8       # share of a CPU of a process that never waits
+
+
 def _reads(facts: Facts) -> Iterator[Diagnosis]:
-    return iter(())
+    """A reader that spends its time on reading, and little of it on the copy."""
+    mine = path_sums.passing(path_sums.data(facts, "rx"), "copy")
+    if not mine:
+        return
+    copy = path_sums.spent(mine, stages=("copy",)) / path_sums.payload(mine)
+    for f in facts["flows"]:
+        owner = f.get("owner", {})
+        system, user = owner.get("system", 0.0), owner.get("user", 0.0)
+        size = f["d_bytes_received"]
+        if size <= f["d_bytes_acked"] or not f["low_rqueue"] \
+                or system + user < RUNNING:
+            continue
+        spent = system * facts["interval"] * 1e9 / size
+        if spent < READS * copy or system < user / 4:
+            continue
+        yield Diagnosis(
+            f"{f['local']} > {f['remote']}", "tiny-reads", "medium",
+            f"{owner['comm']} never waits ({system + user:.0%} of a CPU), data waits "
+            f"for it, and it spends {spent:,.0f} ns in the kernel for a byte, of which "
+            f"the copy is {copy:,.0f}", "strace -c shows reads of many bytes", 70,
+            {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,
+             "user": user},
+            Evidence(path_sums.label(mine, "rx"), path_sums.share(
+                facts, path_sums.spent(mine, "wait", ("done",)), "wait"), "wait",
+                f"up to {1 - copy / spent:.0%} of the reader's time in the kernel"))
+
+
+SMALL = 0.25        # of a full-sized segment
+MANY = 500          # packets/s that matter
+WOKEN = 0.25        # sleeps of the readers per packet
+ONE_WAY = 0.2       # data segments against, in a stream that is not request by request
+
+
+def _small(f: dict[str, Any], facts: Facts, way: str) -> float:
+    """Packets/s of a stream of small packets; 0: it is none."""
+    there, back = ("out", "in") if way == "tx" else ("in", "out")
+    there, back = f"data_segs_{there}", f"data_segs_{back}"
+    moved = "bytes_acked" if way == "tx" else "bytes_received"
+    count = f.get(f"d_{there}", 0)
+    if not count or f[f"d_{moved}"] / count > SMALL * f["snd_mss"] \
+            or f.get(f"d_{back}", 0) > ONE_WAY * count:
+        return 0.0
+    return float(count / f.get("seconds", facts["interval"]))
+
+
+def _writes(facts: Facts) -> Iterator[Diagnosis]:
+    """Small segments that a program writes one by one."""
+    mine = [p for p in path_sums.data(facts, "tx") if p["segments"] == p["packets"]]
+    flows = [(rate, f) for f in facts["flows"] if (rate := _small(f, facts, "tx"))]
+    rate = sum(rate for rate, _ in flows)
+    if rate < MANY or path_sums.packets(mine) < ENOUGH \
+            or path_sums.busy(facts) < BUSY:
+        return
+    most = max(flows, key=lambda one: one[0])[1]
+    size = path_sums.payload(mine) / path_sums.packets(mine)
+    share = path_sums.share(facts, path_sums.spent(mine))
+    yield Diagnosis(
+        f"{most['local']} > {most['remote']}", "small-writes", "medium",
+        f"{rate:,.0f} packets/s of {size:.0f} bytes on average, though "
+        f"{most['snd_mss']} fit: each write is a packet", "larger writes change "
+        "nothing", 45, {"bytes_per_packet": size, "packets_per_s": rate},
+        Evidence(path_sums.label(mine, "tx"), share,
+                 gain=f"{share * (1 - SMALL):.0%} of the work, with four times the "
+                 "bytes in a packet"))
 
 
 def _wakes(facts: Facts) -> Iterator[Diagnosis]:
-    return iter(())
+    """A reader that sleeps and is woken for each small packet."""
+    mine = path_sums.data(facts, "rx")
+    flows = [(rate, f) for f in facts["flows"] if (rate := _small(f, facts, "rx"))]
+    owners = {f["owner"]["pid"]: f["owner"] for _, f in flows
+              if "sleeps_per_s" in f.get("owner", {})}
+    sleeps = sum(owner["sleeps_per_s"] for owner in owners.values())
+    rate = sum(rate for rate, _ in flows)
+    if rate < MANY or sleeps < WOKEN * rate or path_sums.packets(mine) < ENOUGH \
+            or path_sums.busy(facts) < BUSY:
+        return
+    most = max(flows, key=lambda one: one[0])[1]
+    share = path_sums.share(facts, path_sums.spent(mine, stages=("estab", "wake")))
+    yield Diagnosis(
+        f"{most['local']} > {most['remote']}", "wake-ups", "medium",
+        f"{rate:,.0f} small packets/s arrive, and their readers sleep {sleeps:,.0f} "
+        "times a second: nearly every packet wakes one",
+        "the reader's CPU time stays the same with SO_RCVLOWAT", 50,
+        {"packets_per_s": rate, "sleeps_per_s": sleeps},
+        Evidence(path_sums.label(mine, "rx"), share,
+                 gain=f"most of {share:.0%} of the work, and of the reader's switches"))
 
 
 REQUEUED = 0.01     # share of a queue's packets
@@ -169,5 +256,31 @@ def _requeued(facts: Facts) -> Iterator[Diagnosis]:
                 Evidence(path_sums.label(mine, "tx"), share, "wait") if wait else None)
 
 
+WAITED_NS = 10e6    # mean wait in a queue of this host that is too long
+#: Kinds that delay on purpose.
+SHAPING = ("netem", "tbf", "htb", "hfsc", "cake", "fq")
+
+
 def _queued(facts: Facts) -> Iterator[Diagnosis]:
-    return iter(())
+    """Packets that wait long in this host's own queue."""
+    mine = path_sums.passing(path_sums.data(facts, "tx"), "qdisc")
+    wait = path_sums.mean(mine, "qdisc")
+    if path_sums.packets(mine) < ENOUGH or wait < WAITED_NS:
+        return
+    held = [(name, q) for name, device in facts["devices"].items()
+            for q in device["qdiscs"] if q["packets"] > ENOUGH
+            and q.get("backlog") and q["kind"] not in ("noqueue", "mq")]
+    # Of several queues the profile does not know which one a packet was in.
+    if len(held) != 1 or held[0][1]["kind"] in SHAPING:
+        return
+    name, qdisc = held[0]
+    yield Diagnosis(
+        f"{name} {qdisc['kind']}", "transmit-queue", "medium",
+        f"packets wait {units.duration(wait / 1e9)} in this host's own queue on "
+        f"average; {units.size(qdisc['backlog'])} wait now",
+        "the round trip is as long with a shorter queue", 50,
+        {"wait_ns": wait, "backlog": qdisc["backlog"], "parent": qdisc.get("parent"),
+         "options": qdisc.get("options") or {}},
+        Evidence(path_sums.label(mine, "tx"), path_sums.share(
+            facts, path_sums.spent(mine, "wait", ("qdisc",)), "wait"), "wait",
+            f"{units.duration(wait / 1e9)} less delay"))
