@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune_facts import facts  # noqa: E402
-from msstune import (diagnose, path_evidence, path_sums,  # noqa: E402
+from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
+from msstune import (diagnose, path_evidence, path_sums, plan,  # noqa: E402
                      profile_costs, profile_facts)
 
 KEPT = Path(__file__).parent / "test_profile/sample.json"
@@ -112,3 +112,124 @@ def test_what_agrees_is_not_reported():
     ((path(),), {"recorded": {"packets": 1000, "lost": 30}}, "pathprof lost 30")])
 def test_disagreements(paths, more, sentence):
     assert any(sentence in line for line in told(*paths, **more))
+
+
+# --- Faults -----------------------------------------------------------------
+
+BUSY = {"cpus": {"0": CPU | {"idle": 5, "system": 165}, "1": CPU}}
+STREAM = RECEIVER | {"d_data_segs_in": 4000, "d_data_segs_out": 0,
+                     "d_bytes_received": 400_000}
+SMALL = path(size=100, netif=200, estab=300, wake=500, wait_done=900, copy=50)
+WRITES = {"d_data_segs_out": 4000, "d_bytes_acked": 400_000, "high_unacked": 0}
+READER = {"pid": 7, "cpu": 0, "comm": "reader", "cgroup": "/", "user": .3,
+          "system": .7, "sleeps_per_s": 0}
+UNREAD = RECEIVER | {"low_rqueue": 90_000, "high_rqueue": 100_000, "owner": READER,
+                     "d_bytes_received": 10**6, "rcv_ssthresh": 10**5}
+
+
+def device(**offload):
+    return {"devices": {"eth0": DEVICE | {
+        "offload": DEVICE["offload"] | {"tx": "on", "sg": "on"} | offload}}}
+
+
+def queue(kind="pfifo_fast", **more):
+    return {"devices": {"eth0": DEVICE | {"ring": {
+        "rx": 256, "rx_max": 4096, "tx": 256, "tx_max": 4096}, "qdiscs": [{
+        "kind": kind, "handle": "0:", "root": True, "packets": 5000, "drops": 0,
+        "bytes": 10**6, "options": {}, "backlog": 0, "requeues": 0} | more]}}}
+
+
+ALONE = path(facts_=["gro off"], netif=500, estab=900, wait_done=10**6, copy=100)
+SPLIT = path("tx", size=65160, segments=45, facts_=["tso off"], end="split", dev=9000)
+FILTERED = path(netif=200, nf_in=900, estab=300, wait_done=900, copy=50)
+
+#: paths, the flow, other facts, the limit, a setting or "" (advice).
+FAULTS = [
+    ((ALONE,), RECEIVER, BUSY | device(gro="off"), "offload-off", "offload:eth0:gro"),
+    ((SPLIT,), {}, BUSY | device(tso="off"), "offload-off", "offload:eth0:tso"),
+    ((SPLIT,), {}, BUSY | device(tx="off", sg="off", tso="off"), "offload-off",
+     "offload:eth0:tx"),
+    ((FILTERED,), RECEIVER, BUSY, "netfilter-cost", ""),
+    ((path(netif=3000, estab=300, copy=50),), RECEIVER,
+     BUSY | {"firewall_rules": {"input": 600}}, "netfilter-cost", ""),
+    ((SMALL,), STREAM | {"owner": READER | {"sleeps_per_s": 1800}}, BUSY, "wake-ups",
+     ""),
+    ((path("tx", size=100, end="sent", dev=300, driver=900),), WRITES, BUSY,
+     "small-writes", ""),
+    ((path(netif=200, estab=300, wait_done=10**7, copy=30_000),), UNREAD, BUSY,
+     "tiny-reads", ""),
+    ((path("tx", end="sent", dev=300, wait_qdisc=10**5, driver=900),), {},
+     queue(requeues=400), "requeues", "ring:eth0:tx"),
+    ((path("tx", end="sent", dev=300, wait_qdisc=3 * 10**7, driver=900),), {},
+     queue(backlog=90_000), "transmit-queue", "qdisc:eth0"),
+]
+
+
+@pytest.mark.parametrize("paths, flow, more, limit, setting", FAULTS)
+def test_faults(paths, flow, more, limit, setting):
+    some = seen(*paths, flow=flow, **more)
+    found = diagnose.diagnose(some)
+    first = [d for d in found if d.wrong][0]
+    assert first.limit == limit and 0 < first.evidence.share <= 1
+    mine = [p for p in plan.propose(some, found, plan.Wish())
+            if p.path == first.evidence.path]
+    assert [p.setting for p in mine if p.setting] == [setting] * bool(setting)
+    assert mine and all(p.share and p.of for p in mine)
+    # Without its profile none of these is named so.
+    del some["paths"]
+    assert limit not in [d.limit for d in diagnose.diagnose(some)]
+
+
+@pytest.mark.parametrize("paths, flow, more", [
+    # Work per packet does not matter on an idle CPU.
+    ((ALONE,), RECEIVER, device(gro="off")), ((SPLIT,), {}, device(tso="off")),
+    ((FILTERED,), RECEIVER, {}), ((SMALL,), STREAM, {}),
+    # The interface's own setting does not agree, or the packets are small.
+    ((ALONE,), RECEIVER, BUSY | device(gro="on")),
+    ((SMALL | {"facts": ["gro off"]},), RECEIVER, BUSY | device(gro="off")),
+    ((SPLIT,), {}, BUSY | device(tso="on", gso="on")),
+    # Most packets are large; a few packets are no evidence.
+    ((ALONE | {"packets": 300}, path(size=65160, segments=45, packets=700, copy=9)),
+     RECEIVER, BUSY | device(gro="off")),
+    ((ALONE | {"packets": 40},), RECEIVER, BUSY | device(gro="off")),
+    # Few rules; a request wakes its reader, and is answered.
+    ((path(netif=3000, estab=300, copy=50),), RECEIVER,
+     BUSY | {"firewall_rules": {"input": 4}}),
+    ((SMALL,), STREAM | {"d_data_segs_out": 4000, "d_bytes_acked": 390_000,
+                         "owner": READER | {"sleeps_per_s": 1800}}, BUSY),
+    # A reader that works on its data, or copies a lot.
+    ((path(netif=200, estab=300, copy=30_000),),
+     UNREAD | {"owner": READER | {"user": .95, "system": .05}}, BUSY),
+    ((path(netif=200, estab=300, copy=900_000),), UNREAD, BUSY),
+    # A queue that delays on purpose.
+    ((path("tx", end="sent", dev=300, wait_qdisc=3 * 10**7),), {},
+     queue("netem", backlog=90_000)),
+])
+def test_no_fault_of_the_paths(paths, flow, more):
+    named = {limit for *_, limit, _ in FAULTS}
+    found = diagnose.diagnose(seen(*paths, flow=flow, **more))
+    assert not [d.limit for d in found if d.limit in named and d.wrong]
+
+
+def test_rps_only_where_work_would_move():
+    hot = {"cpus": {"0": CPU | {"idle": 1, "softirq": 180}, "1": CPU},
+           "placement": {"steering": {}}}
+
+    def proposed(*paths):
+        some = seen(*paths, **hot)
+        return {p.setting: p for p in plan.propose(some, diagnose.diagnose(some),
+                                                   plan.Wish()) if p.setting}
+    name = "queue:eth0:rx-0/rps_cpus"
+    some = proposed(path(gro=100, netif=100, estab=600, copy=200))
+    assert some[name].new == "2" and some[name].gain.startswith("60%")
+    assert name not in proposed(path(gro=900, netif=100, estab=10, copy=9))
+
+
+def test_zero_copy_only_where_the_copy_is_seen():
+    def reasons(**stages):
+        some = seen(path(netif=500, **stages), flow=UNREAD | {"owner": {
+            "comm": "x", "pid": 1}})
+        return [p.reason for p in plan.propose(some, diagnose.diagnose(some),
+                                               plan.Wish())]
+    assert any("ZEROCOPY" in text for text in reasons(copy=900))
+    assert not any("ZEROCOPY" in text for text in reasons(copy=50))

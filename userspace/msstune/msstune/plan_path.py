@@ -57,7 +57,7 @@ def _wakes(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
 
 def _requeues(d: Diagnosis, _facts: Facts) -> Iterator[Proposal]:
     name, ring = d.subject.split()[0], d.numbers.get("ring") or {}
-    if ring and ring["tx"] < ring["tx_max"]:
+    if ring.get("tx", 0) < ring.get("tx_max", 0):
         yield Proposal(f"ring:{name}:tx", str(ring["tx"]),
                        str(min(ring["tx"] * 4, ring["tx_max"])),
                        "the driver's ring is full while packets wait", d.why,
