@@ -133,10 +133,10 @@ def device(**offload):
 
 
 def queue(kind="pfifo_fast", **more):
-    return {"devices": {"eth0": DEVICE | {"ring": {
-        "rx": 256, "rx_max": 4096, "tx": 256, "tx_max": 4096}, "qdiscs": [{
-        "kind": kind, "handle": "0:", "root": True, "packets": 5000, "drops": 0,
-        "bytes": 10**6, "options": {}, "backlog": 0, "requeues": 0} | more]}}}
+    ring = {"rx": 256, "rx_max": 4096, "tx": 256, "tx_max": 4096}
+    one = {"kind": kind, "handle": "0:", "root": True, "packets": 5000, "drops": 0,
+           "bytes": 10**6, "options": {}, "backlog": 0, "requeues": 0}
+    return {"devices": {"eth0": DEVICE | {"ring": ring, "qdiscs": [one | more]}}}
 
 
 ALONE = path(facts_=["gro off"], netif=500, estab=900, wait_done=10**6, copy=100)
@@ -169,7 +169,7 @@ FAULTS = [
 def test_faults(paths, flow, more, limit, setting):
     some = seen(*paths, flow=flow, **more)
     found = diagnose.diagnose(some)
-    first = [d for d in found if d.wrong][0]
+    first = next(d for d in found if d.wrong)
     assert first.limit == limit and 0 < first.evidence.share <= 1
     mine = [p for p in plan.propose(some, found, plan.Wish())
             if p.path == first.evidence.path]
@@ -209,6 +209,26 @@ def test_no_fault_of_the_paths(paths, flow, more):
     named = {limit for *_, limit, _ in FAULTS}
     found = diagnose.diagnose(seen(*paths, flow=flow, **more))
     assert not [d.limit for d in found if d.limit in named and d.wrong]
+
+
+def test_work_comes_after_the_limit_that_a_connection_has():
+    window = {"d_rwnd_limited": 10**6, "high_snd_wnd": 200_000, "snd_wnd": 200_000,
+              "low_snd_wnd": 200_000}
+    for flow, limit in (({}, "offload-off"), (window, "receive-window")):
+        some = seen(SPLIT, flow=flow, **BUSY | device(tso="off"))
+        assert next(d.limit for d in diagnose.diagnose(some) if d.wrong) == limit
+
+
+def test_confidence_needs_a_cpu_that_limits():
+    for idle, confidence in ((5, "high"), (70, "medium")):
+        cpus = {"0": CPU | {"idle": idle, "system": 170 - idle}}
+        some = seen(SPLIT, cpus=cpus, **device(tso="off"))
+        found = next(d for d in diagnose.diagnose(some) if d.limit == "offload-off")
+        assert found.confidence == confidence
+    # A program that computes has no use for cheaper packets.
+    cpus = {"0": CPU | {"idle": 5, "user": 170, "system": 10}}
+    assert "offload-off" not in [d.limit for d in diagnose.diagnose(
+        seen(SPLIT, cpus=cpus, **device(tso="off")))]
 
 
 def test_rps_only_where_work_would_move():

@@ -28,7 +28,7 @@ _CAUSES = {
                   "path-down"),
     "mtu": ("own-firewall", "accept-queue", "path-down"),
     "peer-accept-queue": ("accept-queue",),
-    "application-receive": ("cpu-quota", "memory-pressure"),
+    "application-receive": ("cpu-quota", "memory-pressure", "tiny-reads"),
     "reader-stopped": ("cpu-quota", "memory-pressure"),
     "application-send": ("cpu-quota",),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
@@ -39,10 +39,12 @@ _CAUSES = {
     "peer-application": ("memory-pressure", "cpu-quota"),
     "peer-stopped": ("cpu-quota",),
     "unknown": ("cpu-softirq", "placement", "cpu", "interrupt-rate",
-                "coalescing", "offload-off"),
+                "coalescing", "offload-off", "netfilter-cost", "wake-ups"),
 }
 
 
+#: Work that limits no connection which has a limit of its own.
+_WORK = ("offload-off", "netfilter-cost", "wake-ups", "small-writes")
 #: Findings of the host that matter only if a connection has no limit of its own.
 _CPU = ("cpu", "cpu-softirq", "placement", "budget")
 
@@ -90,6 +92,8 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
         if d.limit in _CPU and not unknown:
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
+        if d.evidence and d.limit in _WORK and flows and all(f.wrong for f in flows):
+            d = replace(d, weight=d.weight / 3)
         kept.append(d)
     there = {d.limit for d in kept if d.weight >= 20}
     for i, d in enumerate(flows):

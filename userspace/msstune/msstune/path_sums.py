@@ -11,6 +11,8 @@ Path = dict[str, Any]
 #: Packets of a kind below which its paths are no evidence.
 ENOUGH = 50
 COSTLY = 0.1        # share of all work that is worth a change
+#: Share of a CPU's time in the kernel below which packets are not its work.
+KERNEL = 0.25
 #: Stages of a received packet that one larger packet passes once.
 PER_PACKET = ("gro", "netif", "ip", "local", "socket", "tcp", "do_rcv", "estab",
               "validate", "ack", "ack_slow", "sort", "queue", "ack_now", "ack_late",
@@ -87,11 +89,13 @@ def label(paths: list[Path], way: str) -> str:
 
 
 def busy(facts: dict[str, Any]) -> float:
-    """Busy share of the busiest CPU."""
+    """Busy share of the busiest CPU that works for the kernel, too.  One that only
+    runs a program gains nothing from cheaper packets."""
     found = [0.0]
     for spent_ in facts.get("cpus", {}).values():
-        ticks = sum(spent_.values())
-        if ticks:
+        ticks = max(1, sum(spent_.values()))
+        kernel = (spent_["system"] + spent_["irq"] + spent_["softirq"]) / ticks
+        if kernel >= KERNEL:
             found.append(1 - (spent_["idle"] + spent_["iowait"]) / ticks)
     return max(found)
 

@@ -15,7 +15,8 @@ from .collect import Facts
 from .diagnosis import Diagnosis
 from .path_sums import COSTLY, ENOUGH, Evidence
 
-BUSY = 0.5          # busy share of a CPU above which work per packet matters
+BUSY = 0.5          # busy share of a CPU above which work per packet matters,
+LIMITING = 0.8      # and from which it limits
 SINGLE = 0.7        # share of packets with one full-sized segment: none is merged
 FULL = 0.6          # of the MTU that is full-sized
 MERGES = 4          # segments that GRO merges at least, where packets come in rows
@@ -32,6 +33,16 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _wakes(facts)
     yield from _requeued(facts)
     yield from _queued(facts)
+
+
+def _weight(most: float, facts: Facts) -> float:
+    """Less where the CPU has time left: then work is saved, and no limit removed."""
+    return most if path_sums.busy(facts) >= LIMITING else most / 3
+
+
+def _confidence(clear: bool, facts: Facts) -> str:
+    """Of the diagnosis that this is what limits."""
+    return "high" if clear and path_sums.busy(facts) >= LIMITING else "medium"
 
 
 def _devices(facts: Facts, way: str, **settings: str) -> list[tuple[str, Any]]:
@@ -63,10 +74,11 @@ def _not_merged(facts: Facts) -> Iterator[Diagnosis]:
         return
     gain = share * (1 - 1 / MERGES)
     yield Diagnosis(
-        name, "offload-off", "high" if alone > 0.9 else "medium",
+        name, "offload-off", _confidence(alone > 0.9, facts),
         f"GRO is off, and {alone:.0%} of the packets with data pass the stack as one "
         f"segment; what is done per packet is {share:.0%} of all work",
-        "packets stay as small with GRO: they do not come in rows", 60,
+        "packets stay as small with GRO: they do not come in rows",
+        _weight(60, facts),
         {"gro": "off", "single": alone},
         Evidence(path_sums.label(single, "rx"), share, gain=(
             f"{gain:.0%} of the work, if {MERGES} segments are merged")))
@@ -89,11 +101,12 @@ def _split(facts: Facts) -> Iterator[Diagnosis]:
     name, device = off[0]
     large_share = path_sums.payload(large) / max(1, path_sums.payload(mine))
     yield Diagnosis(
-        name, "offload-off", "high" if large_share > 0.5 else "medium",
+        name, "offload-off", _confidence(large_share > 0.5, facts),
         f"{large_share:.0%} of the data is split into segments in software"
         + (", which computes their checksums (tx is off)" if sums else
            ", as TSO is off") + f": {share:.0%} of all work",
-        "the work stays with the offload on: the device does it in software, too", 60,
+        "the work stays with the offload on: the device does it in software, too",
+        _weight(60, facts),
         {key: "off" for key in ("tx", "sg", "tso", "gso")
          if device["offload"].get(key) == "off"},
         Evidence(path_sums.label(large, "tx"), share,
@@ -117,11 +130,11 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
     if alone and share >= COSTLY and path_sums.busy(facts) >= BUSY:
         tracked = path_sums.share(facts, path_sums.spent(paths, stages=("conntrack",)))
         yield Diagnosis(
-            "host", "netfilter-cost", "high",
+            "host", "netfilter-cost", _confidence(True, facts),
             f"netfilter's rules are {share:.0%} of all work" + (
                 f", connection tracking {tracked:.0%}" if tracked > COSTLY / 2 else "")
             + (f" ({sum(rules.values())} rules)" if rules else ""),
-            "the work stays without the rules", 65,
+            "the work stays without the rules", _weight(65, facts),
             {"share": share, "conntrack": tracked, "rules": rules},
             Evidence(path_sums.label([p for p in paths if path_sums.spent(
                 [p], stages=NETFILTER)], "rx"), share,
@@ -136,7 +149,8 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
             "host", "netfilter-cost", "medium",
             f"from the device to TCP is {share:.0%} of all work, and a hook of "
             f"netfilter has {most} rules there", "a profile with --stages netfilter "
-            "shows little work in nf_in", 65, {"share": share, "rules": rules},
+            "shows little work in nf_in", _weight(65, facts),
+            {"share": share, "rules": rules},
             Evidence(path_sums.label(mine, "rx"), share,
                      gain=f"most of {share:.0%} of the work"))
 
@@ -206,7 +220,8 @@ def _writes(facts: Facts) -> Iterator[Diagnosis]:
         f"{most['local']} > {most['remote']}", "small-writes", "medium",
         f"{rate:,.0f} packets/s of {size:.0f} bytes on average, though "
         f"{most['snd_mss']} fit: each write is a packet", "larger writes change "
-        "nothing", 45, {"bytes_per_packet": size, "packets_per_s": rate},
+        "nothing", _weight(45, facts),
+        {"bytes_per_packet": size, "packets_per_s": rate},
         Evidence(path_sums.label(mine, "tx"), share,
                  gain=f"{share * (1 - SMALL):.0%} of the work, with four times the "
                  "bytes in a packet"))
@@ -229,13 +244,13 @@ def _wakes(facts: Facts) -> Iterator[Diagnosis]:
         f"{most['local']} > {most['remote']}", "wake-ups", "medium",
         f"{rate:,.0f} small packets/s arrive, and their readers sleep {sleeps:,.0f} "
         "times a second: nearly every packet wakes one",
-        "the reader's CPU time stays the same with SO_RCVLOWAT", 50,
+        "the reader's CPU time stays the same with SO_RCVLOWAT", _weight(50, facts),
         {"packets_per_s": rate, "sleeps_per_s": sleeps},
         Evidence(path_sums.label(mine, "rx"), share,
                  gain=f"most of {share:.0%} of the work, and of the reader's switches"))
 
 
-REQUEUED = 0.01     # share of a queue's packets
+REQUEUED = 0.05     # share of a queue's packets; a full link has some
 
 
 def _requeued(facts: Facts) -> Iterator[Diagnosis]:
@@ -249,9 +264,9 @@ def _requeued(facts: Facts) -> Iterator[Diagnosis]:
             wait = path_sums.spent(mine, "wait", ("qdisc", "busy"))
             share = path_sums.share(facts, wait, "wait")
             yield Diagnosis(
-                f"{name} {qdisc['kind']}", "requeues", "high" if wait else "medium",
+                f"{name} {qdisc['kind']}", "requeues", "medium" if wait else "low",
                 f"the driver gave {again} of {sent} packets back: its ring was full",
-                "requeues stop with a longer ring of the device", 55,
+                "the link is full; then it is the limit", 40,
                 {"requeues": again, "packets": sent, "ring": device["ring"]},
                 Evidence(path_sums.label(mine, "tx"), share, "wait") if wait else None)
 
