@@ -24,7 +24,7 @@ import faults  # noqa: E402
 import wide_faults as wide  # noqa: E402
 from faults import ADDRESS, put, sh  # noqa: E402
 from mssab.netns import inside  # noqa: E402
-from msstune import collect, plan, profile_recorder  # noqa: E402
+from msstune import collect, plan, profile_recorder, settings  # noqa: E402
 from wide_faults import bulk, discard, echo, requests, serve  # noqa: E402
 
 faults.A, faults.B = wide.A, wide.B = A, B = "path-a", "path-b"
@@ -128,10 +128,10 @@ def steered(cpu):
 CASES = {
     "checksum in software": dict(
         topology=lambda: veth("tx off"), load=lambda: [*serve(discard), bulk()],
-        want=["offload-off"], number="tx"),
+        want=["offload-off"], number="tx", cure=True),
     "GRO off": dict(
         topology=lambda: wire("off"), load=lambda: [*serve(discard), bulk()], at=B,
-        want=["offload-off"], number="gro"),
+        want=["offload-off"], number="gro", cure=True),
     "softirq and reader on one CPU": dict(
         topology=veth, before=lambda: steered(0), cpus=2, at=B, load=lambda: [
             *[pinned(0, one) for one in serve(working)], pinned(1, bulk())],
@@ -200,6 +200,29 @@ def look(end, pids):
         collect.profile_recorder.Recorder = kept
 
 
+def rate(facts):
+    """Bytes/s of all connections."""
+    return sum(max(f["d_bytes_acked"], f["d_bytes_received"])
+               for f in facts["flows"]) / facts["interval"]
+
+
+def cured(name, facts, end):
+    """Write what is proposed where the fault is: the same connections are faster."""
+    proposals = [p for p in plan.propose(facts, faults.first(facts)[2], plan.Wish())
+                 if p.setting]
+    with inside(end):
+        before = rate(collect.collect(INTERVAL))    # without a recording
+        for p in proposals:
+            setting, value = settings.parse(f"{p.setting}={p.new}")
+            setting.write(value)
+        time.sleep(1.0)     # the connections settle
+        after = rate(collect.collect(INTERVAL))
+    faults.tell(f"{name}: {before / 1e6:.2f} MB/s, {after / 1e6:.2f} with "
+                + ", ".join(f"{p.setting}={p.new}" for p in proposals),
+                f"{'ok' if proposals and after > 1.1 * before else 'not ok'} {name}: "
+                "the plan removes it")
+
+
 def without_profile(facts):
     """The same facts as if nothing had been recorded."""
     return {key: value for key, value in facts.items() if key not in (
@@ -207,7 +230,7 @@ def without_profile(facts):
 
 
 def run(name, topology, load, want=(), before=None, fault="", host=(), at=A, cpus=1,
-        number="", healthy=False):
+        number="", cure=False, healthy=False):
     if os.cpu_count() < cpus:
         return faults.tell(f"{name}: needs {cpus} CPUs", f"not ok {name}")
     with ExitStack() as stack:
@@ -229,6 +252,8 @@ def run(name, topology, load, want=(), before=None, fault="", host=(), at=A, cpu
         begun = time.monotonic()
         facts = look(at, pids)
         took = time.monotonic() - begun
+        if cure:
+            cured(name, facts, at)
     if os.environ.get("FACTS"):
         Path(os.environ["FACTS"], name.replace(" ", "-") + ".json").write_text(
             json.dumps(facts))
@@ -269,7 +294,10 @@ def cases(words):
 
 def main():
     if sys.argv[1] == "list":
-        print("\n".join(cases(sys.argv[2:])))
+        for name, case in cases(sys.argv[2:]).items():
+            print(name)
+            if case.get("cure"):
+                print(f"{name}: the plan removes it")
         return
     for name, case in cases(sys.argv[1:]).items():
         try:
