@@ -177,6 +177,12 @@ def test_goals(goal, wanted):
     assert set(proposed(given, goal=goal)) == wanted
 
 
+def test_busy_polling_needs_a_card_to_poll():
+    given = facts(devices=device(kind="veth"))
+    given["sysctl"]["net.core.busy_poll"] = "0"
+    assert "sysctl:net.core.busy_poll" not in proposed(given, goal="latency")
+
+
 def test_every_proposal_can_be_applied():
     """Every value passes the check of its setting."""
     for given, _ in test_settings.pytestmark[0].args[1]:

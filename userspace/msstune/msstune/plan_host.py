@@ -222,6 +222,8 @@ def goal(facts: Facts, name: str) -> Iterator[Proposal]:
             if dev == "lo" and "{dev}" in pattern:
                 continue
             setting = pattern.format(dev=dev)
+            if "busy_" in setting and (device["kind"] or dev == "lo"):
+                continue    # a virtual device has no ring to poll
             old, new = _now(setting, device, facts), value
             if new == "max":
                 new = str(device["ring"].get("rx_max", ""))
