@@ -4,10 +4,9 @@
 # instructions, and that diagnose has a profile of it (profile_budget.py).
 . "$(dirname "$0")/../../lib.sh"
 
-plan 4
-modprobe -a veth tcp_diag || exit
+plan 3
+modprobe tcp_diag || exit
 stage_pathprof || exit
 cp "$TOP/build/bin/tcpload" "$TMP/run" || exit
 export PATH=$TMP/run:$PATH
-pair a b 1500
 python_cases "$TOP/tests/guest/long/profile_budget.py"
