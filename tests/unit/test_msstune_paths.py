@@ -13,7 +13,7 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from msstune import (diagnose, path_evidence, path_sums, plan,  # noqa: E402
-                     profile_costs, profile_facts)
+                     profile_costs, profile_facts, profile_recorder)
 
 KEPT = Path(__file__).parent / "test_profile/sample.json"
 
@@ -79,6 +79,58 @@ def test_costs(name, value):
                                   "rx.at.Done", "goodput"])
 def test_no_metric_of_a_profile(name):
     assert not profile_costs.known(name)
+
+
+# --- The recorder -----------------------------------------------------------
+
+PATHPROF = """#!/usr/bin/python3
+import os, signal, sys, time
+words = sys.argv[1:]
+after = lambda name: words[words.index(name) + 1]
+{before}
+signal.signal(signal.SIGINT, lambda *_: (
+    open(after("-o"), "w").write(" ".join(words)), sys.exit(0)))
+os.write(int(after("--ready-fd")), b"\\n")
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def recorder(tmp_path, monkeypatch):
+    def make(before="", user=0, **more):
+        tool = tmp_path / "bin/pathprof"
+        tool.parent.mkdir()
+        tool.write_text(PATHPROF.format(before=before))
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+        monkeypatch.setattr(profile_recorder.os, "geteuid", lambda: user)
+        found = profile_recorder.Recorder(**more)
+        made.append(found)
+        return found
+    made = []
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_a_recording_has_a_budget_and_a_namespace(recorder):
+    one = recorder(budget=1.5)
+    one.start()
+    assert not one.missing
+    words = one.stop().read_text()
+    assert words.startswith("record --budget 1.5 --netns /proc/self/ns/net ")
+
+
+@pytest.mark.parametrize("more, reason", [
+    ({"user": 1000}, "needs root"),
+    ({"before": "sys.exit('pathprof: no BTF here')"}, "pathprof: no BTF here"),
+    ({"before": "sys.exit(3)"}, "pathprof record failed"),
+    ({"before": "time.sleep(9)"}, "pathprof was not ready after 0.5 s")])
+def test_why_there_is_no_recording(recorder, monkeypatch, more, reason):
+    monkeypatch.setattr(profile_recorder, "PATIENCE", 0.5)
+    one = recorder(**more)
+    one.start()
+    assert one.missing == reason and one.stop() is None
 
 
 # --- Evidence ---------------------------------------------------------------

@@ -26,7 +26,7 @@ from typing import Any
 from . import output_file, profile_costs, profile_facts, sockdiag, throughput
 from .error_budget import ALPHA
 from .errors import NotSupported, TuneError
-from .profile_recorder import Recorder
+from .profile_recorder import PATIENCE, Recorder
 from .transaction import Change, TransactionManager
 
 #: Asks for a block by our ends of two pipes, which the shell opens below /proc.
@@ -81,7 +81,8 @@ class Protocol:
     @property
     def block(self) -> float:
         """Longest time of a block, s."""
-        return self.settle + (LOAD_LIMIT if self.load else self.seconds)
+        return self.settle + (LOAD_LIMIT if self.load else self.seconds) \
+            + (PATIENCE if self.profiled else 0)
 
     def duration(self, aa: bool) -> float:
         """Duration of an experiment without a load, s."""
