@@ -174,7 +174,7 @@ STREAM = RECEIVER | {"d_data_segs_in": 4000, "d_data_segs_out": 0,
 SMALL = path(size=100, netif=200, estab=300, wake=500, wait_done=900, copy=50)
 WRITES = {"d_data_segs_out": 4000, "d_bytes_acked": 400_000, "high_unacked": 0}
 READER = {"pid": 7, "cpu": 0, "comm": "reader", "cgroup": "/", "user": .3,
-          "system": .7, "sleeps_per_s": 0}
+          "system": .7, "sleeps_per_s": 0, "written_per_s": 0}
 UNREAD = RECEIVER | {"low_rqueue": 90_000, "high_rqueue": 100_000, "owner": READER,
                      "d_bytes_received": 10**6, "rcv_ssthresh": 10**5}
 
@@ -253,6 +253,11 @@ def test_faults(paths, flow, more, limit, setting):
     ((path(netif=200, estab=300, copy=30_000),),
      UNREAD | {"owner": READER | {"user": .95, "system": .05}}, BUSY),
     ((path(netif=200, estab=300, copy=900_000),), UNREAD, BUSY),
+    # One that writes what it reads to a file, or sends it on.
+    ((path(netif=200, estab=300, copy=30_000),),
+     UNREAD | {"owner": READER | {"written_per_s": 10**6}}, BUSY),
+    ((path(netif=200, estab=300, copy=30_000),), UNREAD | {"d_bytes_acked": 900_000},
+     BUSY),
     # A queue that delays on purpose.
     ((path("tx", end="sent", dev=300, wait_qdisc=3 * 10**7),), {},
      queue("netem", backlog=90_000)),

@@ -117,6 +117,7 @@ class Usage:
     user: float         # CPU, s
     system: float
     sleeps: int         # how often it has waited
+    written: int        # bytes of its write() calls, also to files
 
 
 def usage(pids: set[int]) -> dict[int, Usage]:
@@ -130,10 +131,12 @@ def usage(pids: set[int]) -> dict[int, Usage]:
                 int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
                 for line in (task / "status").read_text("ascii", "replace").splitlines()
                 if line.startswith("voluntary_ctxt_switches"))
-        except (OSError, ValueError):
+            written = int(Path(f"/proc/{pid}/io").read_text("ascii").partition(
+                "wchar:")[2].split()[0])
+        except (OSError, ValueError, IndexError):
             continue    # it ended
         found[pid] = Usage(time.monotonic(), int(words[11]) / tick,
-                           int(words[12]) / tick, sleeps)
+                           int(words[12]) / tick, sleeps, written)
     return found
 
 
@@ -145,7 +148,8 @@ def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
         seconds = max(1e-3, now.when - then.when)
         found[pid] = {"user": (now.user - then.user) / seconds,
                       "system": (now.system - then.system) / seconds,
-                      "sleeps_per_s": (now.sleeps - then.sleeps) / seconds}
+                      "sleeps_per_s": (now.sleeps - then.sleeps) / seconds,
+                      "written_per_s": (now.written - then.written) / seconds}
     return found
 
 

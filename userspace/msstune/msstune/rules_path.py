@@ -155,28 +155,35 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
                      gain=f"most of {share:.0%} of the work"))
 
 
-READS = 3           # times the copy that a reader's time in the kernel is
+READS = 3           # times the copy that a reader's time in the kernel is,
+CLEARLY = 10        # and of which it is no guess
 RUNNING = 0.8       # share of a CPU of a process that never waits
+ONLY = 0.2          # of what it reads, that it sends or writes to files at most
 
 
 def _reads(facts: Facts) -> Iterator[Diagnosis]:
-    """A reader that spends its time on reading, and little of it on the copy."""
+    """A reader that spends its time in the kernel, and little of it on the copy,
+    though it does nothing else there: it reads little at a time."""
     mine = path_sums.passing(path_sums.data(facts, "rx"), "copy")
-    if not mine:
-        return
-    copy = path_sums.spent(mine, stages=("copy",)) / path_sums.payload(mine)
+    readers: dict[int, list[dict[str, Any]]] = {}
     for f in facts["flows"]:
-        owner = f.get("owner", {})
-        system, user = owner.get("system", 0.0), owner.get("user", 0.0)
-        size = f["d_bytes_received"]
-        if size <= f["d_bytes_acked"] or not f["low_rqueue"] \
-                or system + user < RUNNING:
+        if "system" in f.get("owner", {}):
+            readers.setdefault(f["owner"]["pid"], []).append(f)
+    for flows in readers.values() if mine else ():
+        owner, size = flows[0]["owner"], sum(f["d_bytes_received"] for f in flows)
+        more = sum(f["d_bytes_acked"] for f in flows) \
+            + owner["written_per_s"] * facts["interval"]
+        system, user = owner["system"], owner["user"]
+        if not size or more > ONLY * size or not any(f["low_rqueue"] for f in flows) \
+                or system + user < RUNNING or system < user / 4:
             continue
+        copy = path_sums.spent(mine, stages=("copy",)) / path_sums.payload(mine)
         spent = system * facts["interval"] * 1e9 / size
-        if spent < READS * copy or system < user / 4:
+        if spent < READS * copy:
             continue
         yield Diagnosis(
-            f"{f['local']} > {f['remote']}", "tiny-reads", "medium",
+            f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
+            "medium" if spent > CLEARLY * copy else "low",
             f"{owner['comm']} never waits ({system + user:.0%} of a CPU), data waits "
             f"for it, and it spends {spent:,.0f} ns in the kernel for a byte, of which "
             f"the copy is {copy:,.0f}", "strace -c shows reads of many bytes", 70,
