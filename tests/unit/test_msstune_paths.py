@@ -268,6 +268,23 @@ def test_no_fault_of_the_paths(paths, flow, more):
     assert not [d.limit for d in found if d.limit in named and d.wrong]
 
 
+RECORDED = {"gro-off": "offload-off", "checksum": "offload-off",
+            "netfilter": "netfilter-cost", "wake-ups": "wake-ups",
+            "small-writes": "small-writes", "backlog": "backlog-drops",
+            "gro-on": "cpu", "short-chain": None}
+
+
+@pytest.mark.parametrize("name, limit", RECORDED.items())
+def test_recorded_facts(name, limit):
+    """Of the first run of guest/path_faults.py on 6.12."""
+    kept = KEPT.parents[1] / "test_msstune_paths"
+    some = json.loads((kept / f"{name}.json").read_text())
+    found = [d for d in diagnose.diagnose(some) if d.wrong and d.weight >= 5]
+    assert (found[0].limit if found else None) == limit
+    if limit not in (None, "cpu"):
+        assert found[0].evidence and 0 < found[0].evidence.share <= 1
+
+
 def test_work_comes_after_the_limit_that_a_connection_has():
     window = {"d_rwnd_limited": 10**6, "high_snd_wnd": 200_000, "snd_wnd": 200_000,
               "low_snd_wnd": 200_000}
