@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -177,6 +178,21 @@ def test_the_second_guest_waits_for_a_listener(tmp_path):
         server.listen()
         assert listens(tmp_path / "line")
         assert not listens(tmp_path / "in")
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--mode", "deterministic"], "deterministic guests share no clock"),
+    (["--shell"], "--shell opens one guest"),
+])
+def test_refused_with_a_peer(words, message):
+    kernel = SCRIPTS / "guest"  # any file will do as an image
+    done = subprocess.run(
+        [SCRIPTS / "guest", "-k", kernel, "--peer", kernel, *words, "--", "true"],
+        capture_output=True, text=True, check=False)
+    if "virtme-ng is not installed" in done.stderr:
+        pytest.skip("no virtme-ng")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
 
 
 def test_one_card_each_on_one_cable(guest):
