@@ -23,8 +23,8 @@ from msstune import profile_recorder  # noqa: E402
 #: Share of the load's instructions.
 LIMIT = 0.01
 RUNS = int(os.environ.get("MSSTUNE_RUNS", "1"))
-#: Arguments of tcpload rounds, for some 1 s each: the first burst, which begins at once, then
-#: weighs more than in a diagnosis of 2 s.
+#: Arguments of tcpload rounds, for some 1 s each: the first burst, which begins at
+#: once, then weighs more than in a diagnosis of 2 s.
 LOADS = {
     "ping-pong": ["--answers", "--size", "1", "--count", "30000"],
     "64 KB writes": ["--size", "65536", "--count", "10000"],
