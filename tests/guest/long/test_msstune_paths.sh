@@ -3,11 +3,11 @@
 # msstune records with pathprof while it diagnoses, and names faults that the paths
 # of packets show (path_faults.py).
 #
-# usage: test_msstune_paths.sh [faults | healthy | NAME...]     default: both
+# usage: test_msstune_paths.sh [faults | healthy | NAME...]     default: faults
 . "$(dirname "$0")/../../lib.sh"
 
 cases=$TOP/tests/guest/path_faults.py
-[ $# -gt 0 ] || set -- all
+[ $# -gt 0 ] || set -- faults
 mapfile -t names < <(/usr/bin/python3 "$cases" list "$@")
 plan ${#names[@]}
 modprobe -a sch_netem veth ifb act_mirred cls_matchall sch_ingress tcp_diag nf_tables ||
