@@ -57,6 +57,54 @@ def test_zerocopy_is_counted():
     assert got["zerocopy_sent"] + got["zerocopy_copied"] > 0
 
 
+#: Loaded before the C library: the hundredth write to a socket has another byte.
+FLIP = """
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <string.h>
+ssize_t write(int fd, const void *data, size_t n)
+{
+    static char other[1 << 16];
+    static int count;
+
+    if (n != 1000 || ++count != 100)
+        return syscall(SYS_write, fd, data, n);
+    memcpy(other, data, n);
+    other[MOVED] ^= 1;
+    return syscall(SYS_write, fd, other + SHIFT, n - SHIFT);
+}
+"""
+
+
+@pytest.mark.parametrize("flags, least, most", [
+    ([], 0, 0),
+    (["-DMOVED=7", "-DSHIFT=0"], 1, 1),         # one bit
+    (["-DMOVED=999", "-DSHIFT=1"], 500, 10**9),  # a byte is missing
+])
+def test_every_byte_is_compared(tmp_path, flags, least, most):
+    env = {}
+    if flags:
+        (tmp_path / "flip.c").write_text(FLIP)
+        subprocess.run(["gcc", "-shared", "-fPIC", *flags, "-o", tmp_path / "flip.so",
+                        tmp_path / "flip.c"], check=True)
+        env = {"LD_PRELOAD": str(tmp_path / "flip.so")}
+    done = subprocess.run(
+        [TCPLOAD, "bulk", "--port", PORT, "--verify", "--write", "1000",
+         "--warmup-ms", "0", "--measure-ms", "50"], capture_output=True, text=True,
+        timeout=60, check=True, env=os.environ | env)
+    got = json.loads(done.stdout)
+    assert got["received"] > 200_000
+    assert least <= got["wrong_bytes"] <= max(most, least)
+
+
+@pytest.mark.parametrize("options", [["--writes", "300"], ["--measure-ms", "50"]])
+def test_mapped_data_is_counted(options):
+    """Both ways to end; loopback's pages are not alone, so none is mapped."""
+    got = result("bulk", "--port", PORT, "--warmup-ms", "0", "--zerocopy-rx",
+                 *options)
+    assert got["bytes"] > 0 and got["zerocopy_received"] % 4096 == 0
+
+
 @pytest.mark.parametrize("options", [
     [], ["--window", "35800", "--open", "65536"]])
 def test_requests(options):
@@ -113,6 +161,7 @@ def test_help(command):
     (["request", "--write", "1"], "unrecognized option"),
     (["bulk", "--address", "nowhere"], "not an IPv4 or IPv6 address"),
     (["bulk", "--window", "5000", "--rcvbuf", "5000"], "excludes --rcvbuf"),
+    (["bulk", "--verify", "--window", "5000"], "verify excludes"),
     (["bulk", "left"], "Too many arguments"),
     (["pattern", "--inject", "magic"], "corrupt, lose or stall"),
 ])

@@ -9,8 +9,7 @@
 
 /*
  * As write(), without a copy where the path to the receiver allows it.  The
- * buffer holds zeros only, so it may be sent again before the kernel releases
- * it.
+ * buffer never changes, so it may be sent again before the kernel releases it.
  */
 static ssize_t write_zerocopy(int fd, struct shared *shared, const char *buf)
 {
@@ -47,6 +46,10 @@ static const struct option_spec options[] = {
 	  "0: measure by time", NUMBER(transfer.writes, 0, INT_MAX) },
 	{ "zerocopy", NULL, "send with MSG_ZEROCOPY; zerocopy_sent counts these writes, "
 	  "zerocopy_copied those that the kernel copied", .flag = &transfer.zerocopy },
+	{ "zerocopy-rx", NULL, "receive with TCP_ZEROCOPY_RECEIVE; zerocopy_received "
+	  "counts the bytes that were mapped", .flag = &transfer.zerocopy_rx },
+	{ "verify", NULL, "compare every byte that arrives; wrong_bytes counts those that "
+	  "differ", .flag = &transfer.verify },
 	{}
 };
 

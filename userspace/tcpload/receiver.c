@@ -56,13 +56,17 @@ static unsigned int set_window(int fd, int window)
 	return rcvbuf * ratio > clamp ? rcvbuf * ratio : clamp;
 }
 
-static ssize_t read_some(const struct transfer *t, int fd)
+static ssize_t read_some(const struct transfer *t, int fd, struct result *res)
 {
 	static char buf[1 << 17];
-	ssize_t n = read(fd, buf, sizeof(buf));
+	ssize_t n = t->zerocopy_rx ?
+			    receive_mapped(fd, buf, sizeof(buf), &res->mapped) :
+			    read(fd, buf, sizeof(buf));
 
 	if (n < 0)
 		err(1, "read");
+	if (t->verify)
+		res->wrong += verify_compare(buf, n, t->write_size);
 	if (n == 0 && !t->writes)
 		errx(1, "the sender ended early");
 	return n;
@@ -73,18 +77,18 @@ static ssize_t read_some(const struct transfer *t, int fd)
  * Returns how many bytes were read that belong to the transfer itself.
  */
 static ssize_t open_and_set_window(const struct transfer *t, int fd,
-				   struct shared *shared)
+				   struct shared *shared, struct result *res)
 {
 	uint64_t got = 0, open = t->open;
 
 	while (got < open)
-		got += read_some(t, fd);
+		got += read_some(t, fd, res);
 	shared->window = set_window(fd, t->window);
 	while (!shared->bulk) {
 		if (shared->sent && got == open + shared->sent &&
 		    write(fd, "", 1) != 1)
 			err(1, "write");
-		got += read_some(t, fd);
+		got += read_some(t, fd, res);
 	}
 	return got - open - shared->sent;
 }
@@ -111,14 +115,14 @@ struct result receiver_run(const struct transfer *t,
 	if (t->rcvbuf)
 		set_option(fd, SOL_SOCKET, SO_RCVBUF, t->rcvbuf);
 	if (t->window) {
-		n = open_and_set_window(t, fd, shared);
+		n = open_and_set_window(t, fd, shared, &res);
 		if (load->arrived)
 			load->arrived(fd, n);
 	}
 
 	start = now();
 	for (;;) {
-		n = read_some(t, fd);
+		n = read_some(t, fd, &res);
 		if (load->arrived)
 			load->arrived(fd, n);
 		at = now();
@@ -158,6 +162,7 @@ struct result receiver_run(const struct transfer *t,
 	len = sizeof(res.window_clamp);
 	getsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &res.window_clamp, &len);
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &res.rcvbuf, &len);
+	mapped_end();
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	close(fd);
 	return res;

@@ -79,6 +79,8 @@ void sender_run(const struct transfer *t, const struct transfer_load *load,
 
 	if (!buf)
 		err(1, "no memory for the largest write");
+	if (t->verify)
+		verify_fill(buf, t->write_size);
 	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		err(1, "socket");

@@ -88,7 +88,8 @@ static int print_result(const struct result *res, struct shared *shared,
 	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
 	       "\"rtt_us\": %u, \"sender_port\": %d, \"answered\": %u, "
 	       "\"latency_p50_ns\": %u, \"latency_p99_ns\": %u, "
-	       "\"zerocopy_sent\": %u, \"zerocopy_copied\": %u}\n",
+	       "\"zerocopy_sent\": %u, \"zerocopy_copied\": %u, "
+	       "\"zerocopy_received\": %llu, \"wrong_bytes\": %llu}\n",
 	       res->bytes, res->ns, res->bytes_per_s,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
@@ -100,7 +101,8 @@ static int print_result(const struct result *res, struct shared *shared,
 	       (unsigned long long)sender->tcpi_bytes_retrans,
 	       sender->tcpi_data_segs_out, sender->tcpi_rtt, res->peer_port,
 	       shared->answered, latency(shared, 0.5),
-	       latency(shared, 0.99), shared->unpinned, shared->copied);
+	       latency(shared, 0.99), shared->unpinned, shared->copied,
+	       res->mapped, res->wrong);
 	return finish_output();
 }
 
@@ -125,6 +127,8 @@ int transfer_run(const void *load)
 
 	if (t->window && (t->rcvbuf || t->writes))
 		errx(EXIT_USAGE, "--window excludes --rcvbuf and --writes");
+	if (t->verify && (t->window || t->zerocopy_rx))
+		errx(EXIT_USAGE, "--verify excludes --window and --zerocopy-rx");
 	transfer.open &= ~(OPEN_WRITE - 1L);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -40,6 +40,8 @@ struct transfer {
 	long align_ns, phase_ns;	/* when to connect; 0: at once */
 	long sender_cpu, receiver_cpu;	/* where to run; -1: anywhere */
 	bool nodelay, zerocopy;
+	bool verify;		/* compare the bytes that arrive */
+	bool zerocopy_rx;
 };
 
 /* What a command does with the connection. */
@@ -56,6 +58,8 @@ struct result {
 	struct tcp_info info;
 	int window_clamp, rcvbuf;
 	int peer_port;
+	unsigned long long wrong;	/* bytes other than those sent */
+	unsigned long long mapped;	/* bytes received without a copy */
 };
 
 extern struct transfer transfer;
@@ -92,5 +96,24 @@ void sender_run(const struct transfer *t, const struct transfer_load *load,
 struct result receiver_run(const struct transfer *t,
 			   const struct transfer_load *load, int listener,
 			   struct shared *shared);
+
+/* --- verify.c ------------------------------------------------------------ */
+
+void verify_fill(char *buf, size_t size);
+
+/* How many of the next @n bytes of the stream are wrong. */
+size_t verify_compare(const char *buf, size_t n, size_t write_size);
+
+/* --- mapped.c ------------------------------------------------------------ */
+
+/*
+ * As read(), but maps what it can; adds to @mapped.  Returns all bytes
+ * received; those that were not mapped are in @buf.
+ */
+ssize_t receive_mapped(int fd, char *buf, size_t size,
+		       unsigned long long *mapped);
+
+/* The mapping keeps the socket open; before close(). */
+void mapped_end(void);
 
 #endif /* TRANSFER_H */
