@@ -20,7 +20,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import ethtool, experiment_file, loads, module, netns, servers  # noqa: E402
+from mssab import bridge, ethtool, experiment_file, loads, module, netns, \
+    servers  # noqa: E402
 from mssab.cell import Cell  # noqa: E402
 from mssab.ends import RECEIVER, SENDER  # noqa: E402
 from mssab.errors import MssabError  # noqa: E402
@@ -72,7 +73,9 @@ def options(inode):
     with socket.socket(fileno=copy) as sock:
         return {"nodelay": sock.getsockopt(socket.IPPROTO_TCP, TCP_NODELAY),
                 "zerocopy": sock.getsockopt(socket.SOL_SOCKET, SO_ZEROCOPY),
-                "cpus": sorted(os.sched_getaffinity(pid))}
+                "cpus": sorted(os.sched_getaffinity(pid)),
+                "mapped": f"socket:[{inode}]" in Path(
+                    f"/proc/{pid}/maps").read_text()}
 
 
 class Writes:
@@ -153,12 +156,21 @@ class Account:
             for end in between.namespaces}
         self.features = {end: ethtool.read("veth0", "ip", "netns", "exec", end)
                          for end in between.namespaces}
+        self.switched = sum(
+            port["stats64"]["tx"]["packets"] for port in json.loads(run_command(
+                "ip", "-n", bridge.SWITCH, "-s", "-j", "link", "show", "master",
+                "switch"))) if arm.cell.bridge else 0
         testbed.tear_down()
 
     @staticmethod
     def _counts(end):
         with netns.inside(end):
             return collect.snmp(Path("/proc/thread-self/net"))
+
+    @property
+    def accepted(self):
+        """Connections that each end accepted."""
+        return [end["Tcp.PassiveOpens"] for end in self.grown]
 
     @property
     def per_packet(self):
@@ -202,6 +214,20 @@ CASES = {
                                     a.tx.options["nodelay"])),
     "zerocopy": (True, {}, lambda a: (a.tx.options["zerocopy"] == 1,
                                       a.tx.options["zerocopy"])),
+    "zerocopy_rx": (True, {}, lambda a: (a.rx.options["mapped"],
+                                         a.rx.options["mapped"])),
+    "bridge": (True, {}, lambda a: (a.switched > 20, a.switched)),
+    "senders": (3, {"bridge": True}, lambda a: (a.accepted == [0, 0, 0, 3],
+                                                a.accepted)),
+    "receivers": (3, {"bridge": True}, lambda a: (a.accepted == [0, 1, 1, 1],
+                                                  a.accepted)),
+    "streams": (4, {}, lambda a: (a.accepted == [0, 4], a.accepted)),
+    "txqueuelen": (77, {"qdisc": "pfifo_fast"}, lambda a: (
+        a.links[SENDER]["txqlen"] == 77, a.links[SENDER]["txqlen"])),
+    "corrupt_percent": (5.0, {"measure_ms": 2000}, lambda a: (
+        a.grown[1]["Tcp.InCsumErrors"] > 0, a.grown[1]["Tcp.InCsumErrors"])),
+    "corrupt_rx_percent": (5.0, {"measure_ms": 2000}, lambda a: (
+        a.grown[1]["Tcp.InCsumErrors"] > 0, a.grown[1]["Tcp.InCsumErrors"])),
     "sender_cpu": (1, {}, lambda a: (a.tx.options["cpus"] == [1],
                                      a.tx.options["cpus"])),
     "receiver_cpu": (1, {}, lambda a: (a.rx.options["cpus"] == [1],
@@ -334,6 +360,17 @@ def refused():
     return not taken
 
 
+def observer():
+    """tcpdump sees the packets of the receiver's device, headers only."""
+    with Testbed() as testbed:
+        found = [testbed.trial(arm_of(replace(BASE, observer=word)), (), 1)
+                 for word in ("", "tcpdump")]
+    seen = [(one.get("observed", 0), one["packets"]) for one in found]
+    print(seen)
+    # GSO and GRO make one packet of up to 45 segments.
+    return seen[0][0] == 0 and seen[1][0] > seen[1][1] / 100
+
+
 def failing_connection():
     """Of four connections one is not answered: it reports why, and the port that
     decides its arm; the others are measured."""
@@ -344,7 +381,7 @@ def failing_connection():
         run_command("ip", "netns", "exec", RECEIVER, "nft", "add table inet t; add "
                     "chain inet t c { type filter hook input priority 0; }; add rule "
                     f"inet t c tcp dport {servers.PORT + 2} drop")
-        some = loads.several(cell, between, 4)
+        some = loads.several(cell, (between,) * 4)
     print([(one["port"], one["sender_port"], one.get("failed", one.get(
         "bytes_per_s"))) for one in some])
     return [one["port"] for one in some if "failed" in one] == [servers.PORT + 2] \
@@ -355,9 +392,10 @@ ARM = {"sysctl, sysctl_sender, sysctl_receiver": sysctls,
        "settings of the module": module_keys, "features": features,
        "channels": channels,
        "coalesce, ring, gro: refused on veth": refused,
+       "observer": observer,
        "one of several connections fails": failing_connection}
-#: Tested by refused().
-OTHERS = ("gro",)
+#: Tested by refused(), by observer(), and by tests/unit/test_tcpload.py.
+OTHERS = ("gro", "observer", "verify")
 
 
 def complete():

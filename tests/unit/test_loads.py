@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, experiment, host, metrics, \
+from mssab import ends, errors, experiment, host, metrics, \
     module, profiler, servers, testbed  # noqa: E402
 from mssab.cell import Cell  # noqa: E402
 
@@ -243,14 +243,14 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
         return call
     for key in seen:
         monkeypatch.setattr(host, key, lambda key=key: seen[key])
-    monkeypatch.setattr(testbed, "_counts", lambda ends: {end: dict.fromkeys(
+    monkeypatch.setattr(testbed, "_counts", lambda some: {end: dict.fromkeys(
         ("Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Udp.InDatagrams",
-         "Udp.OutDatagrams"), seen["interrupts"]) for end in ends.namespaces})
+         "Udp.OutDatagrams"), seen["interrupts"]) for end in some.namespaces})
     monkeypatch.setattr(module, "loaded", lambda: False)
     monkeypatch.setattr(testbed.loads, "run", happens(10, {"bytes": 1}))
     bed = testbed.Testbed()
     monkeypatch.setattr(bed, "prepare", happens(
-        1000, testbed.Ends(testbed.SENDER, testbed.RECEIVER, "10.9.0.2")))
+        1000, ends.Ends(ends.SENDER, ends.RECEIVER, "10.9.0.2")))
     monkeypatch.setattr(bed, "tear_down", happens(1000, None))
     raw = bed.trial(experiment.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
     assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)

@@ -136,6 +136,12 @@ class Cell:
                        option="--nodelay")
     zerocopy: bool = _key(False, loads=OWN_LOAD, label="zerocopy",
                           option="--zerocopy")
+    zerocopy_rx: bool = _key(False, loads=OWN_LOAD, label="zerocopy rx",
+                             option="--zerocopy-rx")
+    verify: bool = _key(False, loads=OWN_LOAD, label="verify",
+                        option="--verify")
+    observer: str = _key("", choices=("", "tcpdump", "pathprof"),
+                         at_receiver=True, label="beside {}")
     sender_cpu: int = _key(-1, -1, 1023, label="sender on CPU {}",
                            option="--sender-cpu {}")
     receiver_cpu: int = _key(-1, -1, 1023, at_receiver=True,
@@ -143,6 +149,15 @@ class Cell:
                              option="--receiver-cpu {}")
     congestion_control: str = _key("", protocol=TCP, label="{}",
                                    option="--cc {}")
+    # The veth link goes through a bridge, and may have several ends on a side.
+    bridge: bool = _key(False, links=(VETH,), shapes_testbed=True,
+                        label="bridge")
+    senders: int = _key(1, 1, 16, links=(VETH,), loads=OWN_LOAD,
+                        shapes_testbed=True, label="senders {}")
+    receivers: int = _key(1, 1, 16, links=(VETH,), loads=OWN_LOAD,
+                          shapes_testbed=True, label="receivers {}")
+    # Transfers at once between each sender and receiver.
+    streams: int = _key(1, 1, 64, loads=OWN_LOAD, label="streams {}")
     cwnd_max: int = _key(0, 1, 65535, unit="segments", links=WITH_DEVICE,
                          shapes_testbed=True, label="cwnd {}")
     gso: bool = _key(True, links=WITH_DEVICE, shapes_testbed=True,
@@ -150,8 +165,10 @@ class Cell:
     gro: bool = _key(True, links=WITH_DEVICE, at_receiver=True,
                      shapes_testbed=True, label="gro off", offloads=("gro",))
     # fq leaves no room for netem at the sender: the delay is the receiver's.
-    qdisc: str = _key("", choices=("", "fq"), links=WITH_DEVICE,
+    qdisc: str = _key("", choices=("", "fq", "pfifo_fast"), links=WITH_DEVICE,
                       at_receiver=True, shapes_testbed=True, label="{}")
+    txqueuelen: int = _key(0, 1, 100000, unit="packets", links=WITH_DEVICE,
+                           shapes_testbed=True, label="txqueuelen {}")
     ecn_mark_percent: float = _key(
         0.0, 0, 100, unit="%", links=WITH_DEVICE, shapes_testbed=True,
         label="mark {:g} %", netem="loss random {:g}% ecn", both_ends=True,
@@ -164,6 +181,12 @@ class Cell:
     reorder_percent: float = _key(0.0, 0, 100, unit="%", links=WITH_DEVICE,
                                   shapes_testbed=True, label="reorder {:g} %",
                                   netem="reorder {:g}%")
+    corrupt_percent: float = _key(0.0, 0, 100, unit="%", links=WITH_DEVICE,
+                                  shapes_testbed=True, label="corrupt {:g} %",
+                                  netem="corrupt {:g}%")
+    corrupt_rx_percent: float = _key(
+        0.0, 0, 100, unit="%", links=WITH_DEVICE, at_receiver=True,
+        shapes_testbed=True, label="corrupt rx {:g} %")
     queue_packets: int = _key(10000, 1, 1000000, unit="packets",
                               shapes_testbed=True, label="queue {}")
     ipv6: bool = _key(False, loads=OWN_LOAD, per_arm=False,
@@ -204,6 +227,11 @@ class Cell:
     def remote(self) -> bool:
         """Does the receiver run on another machine?"""
         return bool(self.receiver_address)
+
+    @property
+    def transfers(self) -> int:
+        """How many run at once."""
+        return self.senders * self.receivers * self.streams
 
     @property
     def payload(self) -> int:

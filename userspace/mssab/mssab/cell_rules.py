@@ -26,6 +26,28 @@ def _unmet(cell: Cell, name: str, key: CellKey) -> str:
     return ""
 
 
+def _unmet_together(cell: Cell) -> str:
+    """What is wrong with keys of several transfers, and of their data; ""."""
+    if (cell.senders > 1 or cell.receivers > 1) and not cell.bridge:
+        return "several senders or receivers meet at a bridge: give bridge = true"
+    if cell.senders > 1 and cell.receivers > 1:
+        return "either senders or receivers can be several"
+    if cell.transfers > 1 and (cell.window_segments or cell.request):
+        return "several transfers at once are bulk, without window_segments"
+    if cell.bridge and cell.cwnd_max:
+        return "cwnd_max is set on a route without a bridge"
+    if cell.verify and (cell.request or cell.window_segments
+                        or cell.zerocopy_rx):
+        return ("verify compares the bytes of a bulk transfer that is read with "
+                "a copy, without window_segments")
+    if cell.zerocopy_rx and (cell.request or cell.window_segments):
+        return "zerocopy_rx is for bulk transfers without window_segments"
+    if cell.txqueuelen and cell.qdisc != "pfifo_fast":
+        return ("txqueuelen is the limit of one qdisc only: give qdisc = "
+                '"pfifo_fast"')
+    return ""
+
+
 def check(where: str, cell: Cell) -> None:
     """UsageError if keys do not go together; @where: what it starts with."""
     def wrong(what: str) -> UsageError:
@@ -37,7 +59,7 @@ def check(where: str, cell: Cell) -> None:
             raise wrong(f"{name} {unmet}")
     if cell.zerocopy and cell.request:
         raise wrong("zerocopy is for bulk transfers; leave out request")
-    if why := nics.unmet(cell):
+    if (why := _unmet_together(cell)) or (why := nics.unmet(cell)):
         raise wrong(why)
     if cell.link == VETH and cell.mtu > IP_MAX:
         raise wrong(f"mtu = {cell.mtu} is only for loopback; a veth link "

@@ -18,13 +18,33 @@ class Ends:
     sender: str
     receiver: str
     address: str
+    more: tuple[Ends, ...] = ()     # further senders or receivers of the cell
+
+    @property
+    def pairs(self) -> tuple[Ends, ...]:
+        """Every sender with its receiver."""
+        return (self, *self.more)
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(pair.sender for pair in self.pairs))
+
+    @property
+    def receivers(self) -> tuple[str, ...]:
+        """Those on this machine."""
+        return tuple(dict.fromkeys(pair.receiver for pair in self.pairs
+                                   if pair.receiver))
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that mssab makes."""
-        if self.receiver in (self.sender, ""):
-            return (self.sender,)
-        return (self.sender, self.receiver)
+        """The namespaces that mssab makes, the senders first."""
+        return tuple(dict.fromkeys((*self.senders, *self.receivers)))
+
+
+def host_address(number: int, ipv6: bool = False) -> str:
+    """Address of an end on a veth link: the senders have 1, 3, 5 ..., the
+    receivers 2, 4, 6 ..."""
+    return f"fd09::{number:x}" if ipv6 else f"10.9.0.{number}"
 
 
 def of(cell: Cell) -> Ends:
@@ -33,4 +53,11 @@ def of(cell: Cell) -> Ends:
         return Ends(SENDER, SENDER, "::1" if cell.ipv6 else "127.0.0.1")
     if cell.remote:
         return Ends(SENDER, "", cell.receiver_address)
-    return Ends(SENDER, RECEIVER, "fd09::2" if cell.ipv6 else "10.9.0.2")
+
+    def name(base: str, number: int) -> str:
+        return f"{base}-{number + 1}" if number else base
+    first, *more = [
+        Ends(name(SENDER, s), name(RECEIVER, r),
+             host_address(2 * r + 2, cell.ipv6))
+        for s in range(cell.senders) for r in range(cell.receivers)]
+    return Ends(first.sender, first.receiver, first.address, tuple(more))

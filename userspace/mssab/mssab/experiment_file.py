@@ -193,12 +193,8 @@ def _check_reported(reader: _Reader, one: Cell, primary: tuple[Metric, ...],
                 reader.wrong(("design", key), f"{key}: {one.load} does not "
                              f"report {metric.name} (it reports "
                              f"{', '.join(metrics.REPORTED[one.load])})")
-            if metric.name in metrics.OF_REQUESTS and not one.request:
-                reader.wrong(("design", key), f"{key}: {metric.name} needs "
-                             "requests: give request in [cell]")
-            if metric.name == "cpu" and one.remote:
-                reader.wrong(("design", key), f"{key}: cpu counts both ends "
-                             "of the load, and one is on another machine")
+            if why := metrics.unmet(metric.name, one):
+                reader.wrong(("design", key), f"{key}: {metric.name} {why}")
 
 
 def _sysctls(reader: _Reader, table: Any, *where: str) -> dict[str, str]:
@@ -260,9 +256,10 @@ def _check_connections(reader: _Reader, arms: list[Arm],
     """What goes with arms that the module draws per connection."""
     one = arms[0].cell
     if one is None or one.load not in cell.OWN_LOAD \
-            or one.link != cell.VETH or one.ipv6:
+            or one.link != cell.VETH or one.ipv6 or one.transfers > 1:
         reader.wrong(("design", "assign"), 'assign = "connection" needs a '
-                     '[cell] with load = "tcpload", a veth link and IPv4')
+                     '[cell] with load = "tcpload", a veth link, IPv4, and '
+                     "connections instead of streams, senders or receivers")
     if names != ["goodput"]:
         reader.wrong(("design", "guardrails"), "with arms per connection "
                      "goodput is the only metric")

@@ -12,11 +12,12 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from . import children, servers
+from . import children, servers, transfers
 from .cell import KEYS, LOOPBACK, Cell
 from .ends import Ends
 from .errors import LoadFailed, MssabError
@@ -61,12 +62,17 @@ def _command(cell: Cell, ends: Ends, port: int) -> list[str]:
     return argv
 
 
+def _aligned(cell: Cell, every_ms: int) -> list[str]:
+    """Start in step with the kernel's clock.  The seed decides the phase, so that
+    no timer keeps in step with it."""
+    return ["--align-ms", str(every_ms), "--phase-us", str(cell.seed * 317)]
+
+
 def _tcpload(cell: Cell, ends: Ends, aligned: bool) -> dict[str, Any]:
     port, = servers.free_ports(ends.receiver, 1, PORT + cell.seed)
     argv = _command(cell, ends, port)
-    # The seed decides the start phase, so that no timer keeps in step with it.
     if aligned:
-        argv += ["--align-ms", "100", "--phase-us", str(cell.seed * 317)]
+        argv += _aligned(cell, 100)
     else:
         time.sleep(cell.seed * 0.000_317)
     result: dict[str, Any] = json.loads(_output(argv, limit_s(cell)))
@@ -86,10 +92,15 @@ def _sender_ports(ends: Ends) -> dict[int, int]:
     return found
 
 
-def several(cell: Cell, ends: Ends, count: int) -> list[dict[str, Any]]:
-    """So many transfers at once, to consecutive ports.  One that fails reports
-    "failed", and "sender_port" if it had one: they decide its arm."""
-    argvs = [_command(cell, ends, PORT + number) for number in range(count)]
+def several(cell: Cell, pairs: Sequence[Ends],
+            more: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A transfer of each pair at once, to consecutive ports.  One that fails
+    reports "failed", and "sender_port" if it had one: they decide its arm.
+    @more: options of tcpload."""
+    argvs = [[*_command(cell, ends, PORT + number), *more]
+             for number, ends in enumerate(pairs)]
+    # Ends of arms per connection are all the same.
+    ends = pairs[0]
     with ExitStack() as stack:
         # Output goes to files, because a full pipe would stop its writer.
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
@@ -140,6 +151,11 @@ def _one(port: int, status: int, out: IO[str], err: IO[str],
 def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     """Run the cell's load between two ends.  @aligned: start in step with the
     kernel's clock, where the load can."""
+    if cell.transfers > 1:
+        # So far apart that all have started by then.
+        return transfers.together(several(
+            cell, [pair for pair in ends.pairs for _ in range(cell.streams)],
+            _aligned(cell, 1000) if aligned else ()))
     if cell.load == "tcpload":
         return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .cell import Cell
+
 Raw = dict[str, Any]
 
 
@@ -85,6 +87,14 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
                            "linear", 1.0),
                     lambda raw: 1000 * raw["retransmits"]
                     / max(raw["sent_segments"], 1)),
+    "fairness": (Metric("fairness", "Jain's index"),
+                 lambda raw: raw["fairness"]),
+    "wrong": (Metric("wrong", "per million", "lower", "linear", 1.0),
+              lambda raw: 1e6 * raw["wrong_bytes"] / raw["received"]),
+    "csum_errors": (Metric("csum_errors", "per 1000", "lower",
+                           "linear", 1.0),
+                    lambda raw: 1000 * raw["csum_errors"]
+                    / max(raw["packets"], 1)),
     "segments": (Metric("segments", "per MB", "lower"),
                  lambda raw: 1e6 * raw["segments"] / raw["received"]),
     "softirqs": (Metric("softirqs", "per MB", "lower"),
@@ -114,7 +124,7 @@ KNOWN: dict[str, tuple[Metric, Callable[[Raw], Any]]] = {
 #: Metrics of pathprof: it records a block if the experiment has one of them.
 PROFILED = ("rx_cost", "tx_cost", "stack_cost")
 #: Metrics of every load: the kernel counts them in the ends' namespaces.
-_HOST = ("rx_softirqs", "interrupts", *PROFILED)
+_HOST = ("rx_softirqs", "interrupts", "csum_errors", *PROFILED)
 _BYTES = ("goodput", "cpu", "softirqs")
 _TCP = (*_BYTES, "utilisation", "retransmits", *_HOST)
 _UDP = (*_BYTES, "lost", *_HOST)
@@ -126,10 +136,25 @@ REPORTED = {
     "nuttcp-udp": _UDP,
     "netpipe": ("goodput", "message", "retransmits", *_HOST),
     "tcpload": (*_TCP, "segments", "rtt", "requests", "latency_p50",
-                "latency_p99"),
+                "latency_p99", "fairness", "wrong"),
 }
 #: What tcpload reports for requests only.
 OF_REQUESTS = ("requests", "latency_p50", "latency_p99")
+
+
+def unmet(name: str, cell: Cell) -> str:
+    """What a metric of a load needs and the cell lacks; ""."""
+    if name in OF_REQUESTS and not cell.request:
+        return "needs requests: give request in [cell]"
+    if name == "fairness" and cell.transfers < 2:
+        return "compares several transfers: give streams, senders or receivers"
+    if name == "utilisation" and cell.transfers > 1:
+        return "is that of one window, and each transfer has its own"
+    if name == "wrong" and not cell.verify:
+        return "counts bytes that were compared: give verify = true"
+    if name == "cpu" and cell.remote:
+        return "counts both ends of the load, and one is on another machine"
+    return ""
 
 
 def value(name: str, raw: Raw) -> float:

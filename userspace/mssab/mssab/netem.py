@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""netem: delay, rate, loss, marking and reordering on the way between the ends.
+"""netem: delay, rate, loss, marking, reordering and corruption on the way between
+the ends.
 
 The only module that sets queueing disciplines.
 """
@@ -7,6 +8,10 @@ from __future__ import annotations
 
 from .cell import KEYS, Cell
 from .netns import command
+
+#: Takes what a device has received, so that a qdisc can act on it.
+RECEIVED = "ifb-received"
+Device = tuple[str, str]        # namespace, name
 
 
 def _add(namespace: str, device: str, cell: Cell, delay_ms: float,
@@ -28,7 +33,40 @@ def on_loopback(cell: Cell, namespace: str) -> None:
         _add(namespace, "lo", cell, cell.rtt_ms / 2)
 
 
-def on_devices(cell: Cell, ends: list[tuple[str, str]]) -> None:
+def _rate(cell: Cell) -> list[str]:
+    return ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
+
+
+def on_bridge(cell: Cell, senders: list[Device], ports: list[Device],
+              receivers: list[Device]) -> None:
+    """Each link has the rate.  Delay and impairments of the data are those of
+    @ports, the bridge's towards the receivers, where the data queues."""
+    rate = _rate(cell)
+    for devices, share, more in (
+            (senders, 0.0, rate), (ports, 0.5, _impairments(cell) + rate),
+            (receivers, 0.5, rate)):
+        for namespace, device in devices:
+            if cell.rtt_ms * share or more:
+                _add(namespace, device, cell, cell.rtt_ms * share, *more)
+
+
+def on_received(cell: Cell, namespace: str, device: str) -> None:
+    """Corrupt data after the receiver's device has checked it.  A qdisc acts on
+    sent packets only, so they take the way over another device."""
+    if not cell.corrupt_rx_percent:
+        return
+    where = "-n", namespace
+    command("ip", *where, "link", "add", RECEIVED, "type", "ifb")
+    command("ip", *where, "link", "set", RECEIVED, "up")
+    command("tc", *where, "qdisc", "add", "dev", device, "ingress")
+    command("tc", *where, "filter", "add", "dev", device, "parent", "ffff:",
+            "matchall", "action", "mirred", "egress", "redirect", "dev", RECEIVED)
+    command("tc", *where, "qdisc", "add", "dev", RECEIVED, "root", "netem",
+            "limit", str(cell.queue_packets), "corrupt",
+            f"{cell.corrupt_rx_percent:g}%")
+
+
+def on_devices(cell: Cell, ends: list[Device]) -> None:
     """@ends: namespace and device of the sender, and of the receiver if it is
     on this machine.  The impairments act on the data only."""
     namespace, device = ends[0]
@@ -39,7 +77,7 @@ def on_devices(cell: Cell, ends: list[tuple[str, str]]) -> None:
     if cell.qdisc:
         command("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
                 cell.qdisc)
-    rate = ["rate", f"{cell.rate_mbit:g}mbit"] if cell.rate_mbit else []
+    rate = _rate(cell)
     words = (_impairments(cell) + rate, rate)
     # The receiver may have no device here.
     for (namespace, device), share, more in zip(ends, shares, words,

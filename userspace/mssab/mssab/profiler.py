@@ -77,8 +77,9 @@ def _await(process: subprocess.Popen[str], ready: int, said: Path) -> None:
 @contextmanager
 def recording(sample: int, address: str, udp: bool) \
         -> Iterator[dict[str, Any]]:
-    """Follow 1 in @sample packets from or to an address during the block;
-    afterwards the dict yielded holds "profile" and "lost_events"."""
+    """Follow 1 in @sample packets from or to an address during the block (0:
+    pathprof's default); afterwards the dict yielded holds "profile" and
+    "lost_events"."""
     found: dict[str, Any] = {}
     tool = _tool()
     with tempfile.TemporaryDirectory(prefix="mssab-") as folder:
@@ -86,7 +87,8 @@ def recording(sample: int, address: str, udp: bool) \
         ready, theirs = os.pipe()
         with open(said, "w", encoding="utf-8") as err:
             process = children.start(
-                [tool, "record", "--sample", str(sample), "--addr", address,
+                [tool, "record", "--addr", address,
+                 *(["--sample", str(sample)] if sample else []),
                  *(["--udp"] if udp else []), "--ready-fd", str(theirs),
                  "-o", str(output)], signal.SIGINT, stdout=err, stderr=err,
                 pass_fds=[theirs])

@@ -16,9 +16,21 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import cwnd_lock, ends, ethtool, host, loads, module, netem, nic_move, profiler
+from . import (
+    bridge,
+    cwnd_lock,
+    ends,
+    ethtool,
+    host,
+    loads,
+    module,
+    netem,
+    nic_move,
+    observer,
+    profiler,
+)
 from .cell import INTERFACES, KEYS, LOOPBACK, Cell
-from .ends import RECEIVER, SENDER, Ends
+from .ends import SENDER, Ends
 from .errors import MssabError
 from .experiment import Arm
 from .netns import command, counters, snmp, write_sysctls
@@ -34,30 +46,21 @@ _SHAPE = attrgetter(*(name for name, key in KEYS.items()
 
 # --- Links ------------------------------------------------------------------
 
-def _make_veth(cell: Cell) -> None:
-    command("ip", "link", "add", "veth0", "netns", SENDER, "type", "veth",
-            "peer", "name", "veth0", "netns", RECEIVER)
-    for end, number in ((SENDER, 1), (RECEIVER, 2)):
-        command("ip", "-n", end, "addr", "add", f"10.9.0.{number}/24",
-                "dev", "veth0")
-        command("ip", "-n", end, "addr", "add", f"fd09::{number}/64",
-                "dev", "veth0", "nodad")
-        command("ip", "-n", end, "link", "set", "veth0", "mtu",
-                str(cell.mtu), "up")
-
-
 def _devices(cell: Cell, between: Ends) -> list[tuple[str, str]]:
-    """Namespace and device of each end on this machine."""
-    names = (cell.sender_interface, cell.receiver_interface) \
-        if cell.link == INTERFACES else ("veth0", "veth0")
+    """Namespace and device of each end on this machine, the senders first."""
+    if cell.link != INTERFACES:
+        return [(end, "veth0") for end in between.namespaces]
     # A receiver on another machine has no namespace here.
-    return list(zip(between.namespaces, names, strict=False))
+    return list(zip(between.namespaces, (
+        cell.sender_interface, cell.receiver_interface), strict=False))
 
 
-def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:
+def _set_offloads(cell: Cell, senders: list[tuple[str, str]],
+                  receivers: list[tuple[str, str]]) -> None:
     for name, key in KEYS.items():
-        if key.offloads and getattr(cell, name) != key.default:
-            end, device = devices[key.at_receiver]
+        if not key.offloads or getattr(cell, name) == key.default:
+            continue
+        for end, device in receivers if key.at_receiver else senders:
             where = "ip", "netns", "exec", end
             before = ethtool.on(device, *where)
             command(*where, "ethtool", "-K", device,
@@ -66,6 +69,28 @@ def _set_offloads(cell: Cell, devices: list[tuple[str, str]]) -> None:
             if ethtool.on(device, *where) == before:
                 raise MssabError(f"{name} = false changes nothing: {device} has "
                                  "it off already (a veth device has GRO off)")
+
+
+def _set_queues(cell: Cell, between: Ends,
+                devices: list[tuple[str, str]]) -> None:
+    """Queue lengths, queueing disciplines and netem."""
+    count = len(between.senders)
+    senders, receivers = devices[:count], devices[count:]
+    _set_offloads(cell, senders, receivers)
+    if cell.cwnd_max:
+        cwnd_lock.lock(cell, between, devices[0][1])
+    for end, name in senders if cell.txqueuelen else ():
+        # pfifo_fast reads it when it is attached, below.
+        command("ip", "-n", end, "link", "set", name, "txqueuelen",
+                str(cell.txqueuelen))
+    if cell.bridge:
+        netem.on_bridge(cell, senders, [
+            (bridge.SWITCH, bridge.port(end)) for end in between.receivers],
+            receivers)
+    else:
+        netem.on_devices(cell, devices)
+    for end, name in receivers:
+        netem.on_received(cell, end, name)
 
 
 def _cell_sysctls(cell: Cell, everywhere: bool) -> dict[str, object]:
@@ -103,10 +128,14 @@ def _with_counts(between: Ends, raw: dict[str, Any],
     """What the load reported, completed by what the kernel counted: the
     module's counters in "counters", and what metrics need where the load does
     not report it."""
-    sender = grown[between.sender]
+    def of(ends: Iterable[str], *keys: str) -> int:
+        return sum(grown[end].get(key, 0) for end in ends for key in keys)
     return {
-        "retransmits": sender["Tcp.RetransSegs"],
-        "sent_segments": sender["Tcp.OutSegs"] + sender["Tcp.RetransSegs"],
+        "retransmits": of(between.senders, "Tcp.RetransSegs"),
+        "sent_segments": of(between.senders, "Tcp.OutSegs",
+                            "Tcp.RetransSegs"),
+        "csum_errors": of(between.namespaces, "Tcp.InCsumErrors",
+                          "Ip.InHdrErrors"),
         "packets": sum(end[key] for end in grown.values() for key in (
             "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs",
             "Udp.InDatagrams", "Udp.OutDatagrams")),
@@ -140,6 +169,7 @@ class Testbed:
         for end in namespaces:
             subprocess.run(["ip", "netns", "del", end], check=False,
                            capture_output=True)
+        bridge.remove()
         self._ends = self._shape = None
 
     def _set_up(self, cell: Cell, device: ethtool.Settings | None = None) \
@@ -161,7 +191,7 @@ class Testbed:
         else:
             self._connect(cell, between, device or {})
         for end in between.namespaces:
-            of_receiver = end == between.receiver or bool(cell.window_segments)
+            of_receiver = end in between.receivers or bool(cell.window_segments)
             write_sysctls(end, _cell_sysctls(cell, not of_receiver))
         # These loads cannot choose it themselves; iperf3 and tcpload can.
         if cell.congestion_control and cell.load in ("nuttcp", "netpipe"):
@@ -176,17 +206,14 @@ class Testbed:
             nic_move.keep(cell)
             nic_move.move(cell, between)
         else:
-            _make_veth(cell)
+            bridge.connect(cell, between)
         devices = _devices(cell, between)
         # Before the link is up: rings and channels may take it down.
         for end, name in devices:
             ethtool.write(name, device, "ip", "netns", "exec", end)
         if cell.link == INTERFACES:
             nic_move.bring_up(cell, between)
-        _set_offloads(cell, devices)
-        if cell.cwnd_max:
-            cwnd_lock.lock(cell, between, devices[0][1])
-        netem.on_devices(cell, devices)
+        _set_queues(cell, between, devices)
 
     def trial(self, arm: Arm, keys: Iterable[str], seed: int,
               sample: int = 0) -> dict[str, Any]:
@@ -201,11 +228,13 @@ class Testbed:
             recording: AbstractContextManager[dict[str, Any]] = \
                 profiler.recording(sample, between.address, cell.udp) \
                 if sample else nullcontext(dict[str, Any]())
-            with recording as profile:
+            devices = () if cell.link == LOOPBACK else _devices(cell, between)
+            with recording as profile, observer.beside(
+                    cell, between, devices[-1][1] if devices else "lo") as seen:
                 before, were = _counts(between), _interrupts()
                 result = loads.run(cell, between, aligned=True)
                 grown, are = _growth(between, before), _interrupts()
-            return _with_counts(between, result, grown) | profile | {
+            return _with_counts(between, result, grown) | profile | seen | {
                 key: are[key] - were[key] for key in are}
         finally:
             self.tear_down()
@@ -218,7 +247,7 @@ class Testbed:
         try:
             between = self.prepare(arm, keys, arm.cell)
             write_sysctls(between.sender, {PORT_RANGE: MANY_SOURCE_PORTS})
-            return loads.several(arm.cell, between, count)
+            return loads.several(arm.cell, (between,) * count)
         finally:
             self.tear_down()
 
@@ -226,14 +255,14 @@ class Testbed:
         """Namespaces with the settings of an arm.  Settings of the module in
         @keys that the arm does not name get their start values."""
         between = self._set_up(cell, arm.device)
-        for end, sysctls in ((between.sender, arm.sysctl_sender),
-                             (between.receiver, arm.sysctl_receiver)):
-            if not end:
-                continue  # another machine's
-            _write_module(end, arm.module, keys)
-            # One port to connect from, because it decides hashes and thereby
-            # the arm.
-            write_sysctls(end, {PORT_RANGE: SOURCE_PORTS} | dict(sysctls))
+        for ends_of, sysctls in ((between.senders, arm.sysctl_sender),
+                                 (between.receivers, arm.sysctl_receiver)):
+            for end in ends_of:
+                _write_module(end, arm.module, keys)
+                # One port to connect from, because it decides hashes and
+                # thereby the arm.
+                write_sysctls(end, {PORT_RANGE: SOURCE_PORTS if cell.transfers
+                                    == 1 else MANY_SOURCE_PORTS} | dict(sysctls))
         return between
 
     def transfer(self, cell: Cell, arm: dict[str, int],
@@ -258,10 +287,9 @@ def _write_module(end: str, values: dict[str, int],
 def sweep() -> None:
     """Remove what a killed mssab left: its loads, its namespaces; and return
     the interfaces in them.  The caller holds the lock (host.alone)."""
-    nic_move.put_back((SENDER, RECEIVER))
-    for end in (SENDER, RECEIVER):
-        if not Path("/run/netns", end).exists():
-            continue
+    left = sorted(path.name for path in Path("/run/netns").glob("mssab-*"))
+    nic_move.put_back(left)
+    for end in left:
         for pid in command("ip", "netns", "pids", end).split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)

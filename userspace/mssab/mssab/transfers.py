@@ -5,9 +5,11 @@ window, utilisation, and whether the module acted.  Pure.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .cell import LOOPBACK, Cell
+from .errors import LoadFailed
 
 #: Counters of the treatment arm that show that a policy changed something.
 ACTED = ("treated_tx_trials", "treated_tx_unstalled", "treated_rx_raised")
@@ -48,3 +50,32 @@ def averages(cell: Cell, runs: list[dict[str, Any]],
         out["utilisation"] = statistics.fmean(
             rate * rtt / window for rate, window in zip(rates, windows, strict=True))
     return out
+
+
+#: How members of several transfers become one; of others the first counts.
+_TOGETHER: dict[str, Callable[[Iterable[Any]], Any]] = {
+    **dict.fromkeys((
+        "bytes", "bytes_per_s", "received", "segments", "cpu_ns", "retransmits",
+        "retransmitted", "sent_segments", "zerocopy_sent", "zerocopy_copied",
+        "zerocopy_received", "wrong_bytes"), sum),
+    **dict.fromkeys(("ns", "wall_ns", "cpu_sender_ns", "cpu_receiver_ns"), max),
+    "rtt_us": statistics.fmean, "min_rtt_us": min}
+
+
+def fairness(rates: list[float]) -> float:
+    """Jain's index: 1 if all rates are equal, 1/n if one has everything."""
+    return sum(rates)**2 / (len(rates) * sum(rate**2 for rate in rates))
+
+
+def together(some: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several transfers at once, as one: sums, and how fair they were to one
+    another.  LoadFailed if one failed."""
+    for one in some:
+        if "failed" in one:
+            raise LoadFailed(f"one of {len(some)} transfers: {one['failed']}")
+    out = {key: _TOGETHER[key](one[key] for one in some)
+           if key in _TOGETHER else first for key, first in some[0].items()}
+    rates = [one["bytes_per_s"] for one in some]
+    # Each has a window of its own.
+    return out | {"rcv_ssthresh": 0, "window_clamp": 0, "rates": rates,
+                  "fairness": fairness(rates) if any(rates) else 0.0}
