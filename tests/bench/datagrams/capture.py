@@ -25,14 +25,16 @@ FIGURES = re.compile(r"(\d+) packets (captured|received by filter|dropped by "
                      r"kernel)")
 
 
-def generate(frame, rate_mbit, frames, cpu):
-    """Send; returns Mbit/s as the generator reports it."""
-    mac = json.loads(link.run("ip", "-n", link.RECEIVER, "-j", "link", "show",
-                              "veth0"))[0]["address"]
+def generate(frame, rate_mbit, frames, cpu, mac=""):
+    """Send; returns Mbit/s as the generator reports it.  @rate_mbit: 0 is as fast
+    as it can; @mac: of another host, so that the receiver drops it at once."""
+    mac = mac or json.loads(link.run(
+        "ip", "-n", link.RECEIVER, "-j", "link", "show", "veth0"))[0]["address"]
+    rate = [("veth0", f"ratep {rate_of(frame, rate_mbit)}")] if rate_mbit else []
     thread = f"kpktgend_{cpu}"
     writes = [(thread, "rem_device_all"), (thread, "add_device veth0"),
               ("veth0", f"pkt_size {frame - 4}"), ("veth0", f"count {frames}"),
-              ("veth0", f"ratep {rate_of(frame, rate_mbit)}"),
+              *rate,
               ("veth0", f"dst {link.ADDRESS}"), ("veth0", f"dst_mac {mac}"),
               ("veth0", "udp_dst_min 9"), ("veth0", "udp_dst_max 9"),
               ("pgctrl", "start")]

@@ -42,7 +42,7 @@ def _damaged(facts: Facts) -> Iterator[Diagnosis]:
             f"{wrong} of {segments} TCP segments arrived with a wrong checksum: a "
             "device or a link on the way damages them", "the counter stops with "
             "another link, or with receive checksums in software (ethtool -K rx off)",
-            87, {"checksum_errors": wrong, "segments": segments})
+            87, {"csum_errors": wrong, "segments": segments})
 
 
 def _softnet(facts: Facts) -> Iterator[Diagnosis]:
