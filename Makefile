@@ -173,7 +173,7 @@ bench-overhead bench-stack: BUILD = pathprof tcpload
 bench-programs: NEEDS = programs
 bench-programs: BUILD = kmod
 bench-stall: BUILD = kmod
-bench-datagrams: NEEDS = ab
+bench-datagrams bench-steps: NEEDS = ab
 bench-ladder: NEEDS = plot
 bench-ladder: BUILD = workloads
 bench-ladder: ARGS = all
@@ -187,6 +187,7 @@ bench-programs:			## run real programs with small buffers
 bench-stall:			## measure the stall below one MSS, in two guests
 bench-payload:			## sweep the size of one write, and plot it
 bench-datagrams:		## measure UDP rates and losses of captures
+bench-steps:			## measure the papers' optimisations one by one
 bench-verdict: NEEDS = ab
 bench-verdict: BUILD = mssab
 bench-verdict: ARGS =

@@ -2,8 +2,10 @@
 """What benchmarks conclude from their measurements: the cost table's verdict,
 and the time that redis-benchmark reports."""
 import importlib.util
+import itertools
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,34 @@ def test_smaller_segments_are_not_cheaper(tmp_path, monkeypatch, capsys):
             run["segments"] *= 2
     assert table(tmp_path, monkeypatch, smaller) == 1
     assert "+1.60" in capsys.readouterr().out
+
+
+def step(title, effect, low, high):
+    return {"title": title, "verdict": "improved", "metrics": {
+        "goodput": {"effect": effect, "low": low, "high": high}}}
+
+
+def test_steps_multiply():
+    lines = list(load("steps/table.py").table(
+        [step("one", 10, 9, 11), step("two", 20, 20, 20)],
+        step("all", 32, 31, 33)))
+    assert lines[1].split()[:2] == ["one", "+10.0"]
+    assert "+32.0  +30.8 .. +33.2" in lines[3]
+    assert lines[-1].endswith("by +0.0 %")
+    other = list(load("steps/table.py").table(
+        [step("one", 10, 9, 11), step("two", 20, 19, 21)],
+        step("all", 10, 9, 11)))
+    assert other[-1].endswith("by +20.0 %")
+
+
+def test_each_step_begins_where_the_one_before_ended():
+    tables = [tomllib.loads(path.read_text()) for path in sorted(
+        (TOP / "experiments").glob("steps-*.toml"))]
+    *steps, whole = [data["arms"] for data in tables]
+    for one, after in itertools.pairwise(steps):
+        assert one["after"] == after["before"]
+    assert whole == {"before": steps[0]["before"], "after": steps[-1]["after"]}
+    assert all(data["cell"] == tables[0]["cell"] for data in tables)
 
 
 @pytest.mark.parametrize("wanted, completed, latency", [
