@@ -74,6 +74,7 @@ def options(inode):
         return {"nodelay": sock.getsockopt(socket.IPPROTO_TCP, TCP_NODELAY),
                 "zerocopy": sock.getsockopt(socket.SOL_SOCKET, SO_ZEROCOPY),
                 "cpus": sorted(os.sched_getaffinity(pid)),
+                "program": Path(f"/proc/{pid}/comm").read_text().strip(),
                 "mapped": f"socket:[{inode}]" in Path(
                     f"/proc/{pid}/maps").read_text()}
 
@@ -214,6 +215,8 @@ CASES = {
                                     a.tx.options["nodelay"])),
     "zerocopy": (True, {}, lambda a: (a.tx.options["zerocopy"] == 1,
                                       a.tx.options["zerocopy"])),
+    "load": ("nuttcp", {}, lambda a: (a.tx.options["program"] == "nuttcp",
+                                      a.tx.options["program"])),
     "zerocopy_rx": (True, {}, lambda a: (a.rx.options["mapped"],
                                          a.rx.options["mapped"])),
     "bridge": (True, {}, lambda a: (a.switched > 20, a.switched)),

@@ -74,7 +74,7 @@ def test_good():
     ("rx_frac = 64", "rx_fraq = 64", 18, "unknown key rx_fraq"),
     ("rx_frac = 64", "rx_frac = 65", 18, "outside 0..64"),
     ("rx_frac = 64", "rx_frac = true", 18, "is not a whole number"),
-    ("rx_frac = 64", "load = 'iperf3'", 18, "unknown key load"),
+    ("rx_frac = 64", "ipv6 = true", 18, "unknown key ipv6"),
     ("mtu = 1500", "mtu = 15", 19, "outside"),
     ("net.ipv4.tcp_timestamps", "kernel.panic", 20, "not a setting below net"),
     ('timestamps" = 0', 'timestamps" = 0.5', 20, "neither a whole"),
@@ -105,6 +105,13 @@ def test_refused(old, new, line, sentence):
         parse(GOOD.replace(old, new))
     assert str(refusal.value).startswith(f"e.toml:{line}: ")
     assert "\n" not in str(refusal.value)
+
+
+def test_the_load_of_an_arm_must_report_the_metrics():
+    text = GOOD.replace('["retransmits"]', '["rtt"]')
+    assert parse(text)
+    with pytest.raises(errors.UsageError, match="iperf3 does not report rtt"):
+        parse(text.replace("mtu = 1500", 'load = "iperf3"'))
 
 
 @pytest.mark.parametrize("old, new, line, sentence", [

@@ -6,7 +6,8 @@ which used RUDE and CRUDE).
 Environment: PACKET (bytes with headers, 1500), STEPS_MBIT ("100 200 400 ..."),
 STEP_MS (duration of a step, 200).  Prints one JSON object: top_mbit, the highest
 rate that arrived in any step; clean_mbit, the highest with at most 1 % lost; and
-for each step the rate that arrived and the loss.
+for each step the rate that arrived, the loss, and the CPU that iperf3 used at
+either end in %.
 """
 import json
 import subprocess
@@ -21,7 +22,8 @@ PORT = 5201
 
 
 def step(mbit, packet, ms):
-    """The payload rate that arrived in Mbit/s, and the loss in %."""
+    """The payload rate that arrived in Mbit/s, the loss in %, and the CPU of
+    sender and receiver in %."""
     size = packet - HEADERS
     count = max(20, round(mbit * 1e6 / 8 * ms / 1000 / size))
     server = subprocess.Popen(
@@ -29,9 +31,9 @@ def step(mbit, packet, ms):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         await_server()
-        link.run(*link.inside(
+        sender = json.loads(link.run(*link.inside(
             link.SENDER, "iperf3", "-c", link.ADDRESS, "-p", PORT, "-u", "-J",
-            "-b", round(mbit * 1e6), "-l", size, "-n", count * size))
+            "-b", round(mbit * 1e6), "-l", size, "-n", count * size)))
         said = json.loads(server.communicate(timeout=60)[0])
     finally:
         server.kill()
@@ -41,7 +43,9 @@ def step(mbit, packet, ms):
     total = said["end"]["sum"]
     arrived = total["packets"] - total["lost_packets"]
     return (arrived * size * 8 / total["seconds"] / 1e6,
-            100 * total["lost_packets"] / max(total["packets"], 1))
+            100 * total["lost_packets"] / max(total["packets"], 1),
+            *(end["end"]["cpu_utilization_percent"]["host_total"]
+              for end in (sender, said)))
 
 
 def await_server():
@@ -62,8 +66,10 @@ def main():
     clean = top = 0.0
     with link.link(packet):
         for mbit in steps:
-            arrived, lost = step(mbit, packet, ms)
-            out |= {f"arrived_{mbit:g}": arrived, f"lost_{mbit:g}": lost}
+            arrived, lost, sender, receiver = step(mbit, packet, ms)
+            out |= {f"arrived_{mbit:g}": arrived, f"lost_{mbit:g}": lost,
+                    f"sender_cpu_{mbit:g}": sender,
+                    f"receiver_cpu_{mbit:g}": receiver}
             top = max(top, arrived)
             if lost <= LOST_PERCENT:
                 clean = max(clean, arrived)

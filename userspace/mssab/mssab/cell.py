@@ -195,7 +195,7 @@ class Cell:
                      label="seed {}")
     load: str = _key("iperf3", choices=(
         "iperf3", "iperf3-udp", "nuttcp", "nuttcp-udp", "netpipe",
-        "tcpload"), per_arm=False, label=_load_label, label_rank=1)
+        "tcpload"), label=_load_label, label_rank=1)
     offered_mbit: float = _key(0.0, 0, 400000, unit="Mbit/s", protocol=UDP,
                                label="offered {:g} Mbit/s", label_rank=1)
     sender_interface: str = _nic_key("", label="{}")

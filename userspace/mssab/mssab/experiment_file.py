@@ -370,13 +370,14 @@ def parse(path: Path, text: str) -> Plan:
         base = _base_cell(reader, data.get("cell", {}))
     effect = design.get("effect_percent", DESIGN["effect_percent"].default)
     primary, guards = _metrics(reader, data, effect, bool(program))
-    if base is not None:
-        _check_reported(reader, base, primary, guards)
     arms = data.get("arms")
     if not isinstance(arms, dict) or len(arms) != 2:
         reader.wrong(("arms",), "[arms] needs two arms, the control first"
                      + (f"; here are {len(arms)}" if arms else ""))
     built = [_arm(reader, name, arms[name], base) for name in arms]
+    for arm in built:
+        if arm.cell:
+            _check_reported(reader, arm.cell, primary, guards)
     run, built = _kernels(reader, data, built)
     if design.get("assign") == CONNECTION:
         _check_connections(reader, built, [m.name for m in primary + guards])
