@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The patches of Documentation/upstream: checkpatch --strict is content with each,
+# and they apply in their order.  LINUX names an unpacked kernel source; without
+# it the one of the series is looked for in /usr/src, unpacked or packed.
+set -u
+
+TOP=$(cd "$(dirname "$0")/../.." && pwd)
+SERIES=7.3
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+patches=("$TOP"/Documentation/upstream/0*[1-9]-*.patch)
+n=0
+bad=0
+skipped=0
+
+case_() {
+	local name=$1 status
+	shift
+	n=$((n + 1))
+	"$@" >"$tmp/out" 2>&1
+	status=$?
+	sed 's/^/# /' "$tmp/out"
+	case $status in
+	0) echo "ok $n $name" ;;
+	4)
+		echo "ok $n $name # SKIP no linux-source-$SERIES; set LINUX to its folder"
+		skipped=$((skipped + 1))
+		;;
+	*)
+		echo "not ok $n $name"
+		bad=1
+		;;
+	esac
+}
+
+# Copies what the patches change, and checkpatch, to $tmp/linux.
+take_source() {
+	local source=${LINUX:-/usr/src/linux-source-$SERIES} files
+	mapfile -t files < <(sed -n 's|^--- a/||p' "${patches[@]}" | sort -u)
+	files+=(scripts/checkpatch.pl scripts/spelling.txt
+		scripts/const_structs.checkpatch)
+	mkdir "$tmp/linux"
+	if [ -d "$source" ]; then
+		(cd "$source" && cp --parents "${files[@]}" "$tmp/linux")
+	elif [ -f "$source.tar.xz" ]; then
+		tar -C "$tmp/linux" -xf "$source.tar.xz" --strip-components=1 \
+			"${files[@]/#/linux-source-$SERIES/}"
+	else
+		return 4
+	fi
+}
+
+complete() {
+	local numbers
+	[ -f "$TOP/Documentation/upstream/0000-cover-letter.patch" ] || return 1
+	numbers=$(sed -n "s|^Subject: \[PATCH[^]]* \(.*\)\].*|\1|p" \
+		"$TOP"/Documentation/upstream/0*.patch | tr '\n' ' ')
+	echo "$numbers"
+	[ "$numbers" = "$(seq -f "%g/${#patches[@]}" 0 ${#patches[@]} | tr '\n' ' ')" ]
+}
+
+applies() {
+	[ -d "$tmp/linux/net" ] || return 4
+	git -C "$tmp/linux" apply --verbose "${patches[@]}"
+}
+
+style() {
+	[ -f "$tmp/linux/scripts/checkpatch.pl" ] || return 4
+	# A new file asks for a line in MAINTAINERS; the networking lines match it.
+	perl "$tmp/linux/scripts/checkpatch.pl" --no-tree --strict --terse \
+		--show-types --ignore FILE_PATH_CHANGES "$1"
+}
+
+# A finding that the check must make.
+objects() {
+	[ -f "$tmp/linux/scripts/checkpatch.pl" ] || return 4
+	sed '0,/^+\t/s/^+\t/+        /' "${patches[0]}" >"$tmp/spaces.patch"
+	! style "$tmp/spaces.patch"
+}
+
+echo "KTAP version 1"
+echo "1..$((${#patches[@]} + 3))"
+take_source || rm -rf "$tmp/linux"
+case_ "the series is complete" complete
+case_ "the patches apply in their order" applies
+for patch in "${patches[@]}"; do
+	case_ "checkpatch: ${patch##*/}" style "$patch"
+done
+case_ "checkpatch objects to spaces for tabs" objects
+exit $bad
