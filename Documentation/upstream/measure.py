@@ -15,51 +15,65 @@ import sys
 import time
 from dataclasses import dataclass
 
-BUF = bytes(64 * 1024)
+KB = 1024
+MB = 1024 * KB
+BUF = bytes(64 * KB)
 COUNTERS = ("TcpExtTCPSWSOverride", "TcpOutSegs", "TcpRetransSegs")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One transfer; the window is small where rcvbuf is."""
+class Reader:
+    """Reads without a pause by default."""
 
-    name: str
-    mtu: int
-    rtt_ms: float
-    size: int  # bytes
-    rcvbuf: int = 0  # 0: default
-    before: bool = False  # SO_RCVBUF before listen(), not after accept()
-    read: int = 64 * 1024
+    size: int = 64 * KB  # bytes per read
     pause_ms: float = 0  # after each read
     rest_ms: float = 0  # after each `rest_each` bytes
     rest_each: int = 0
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One transfer."""
+
+    name: str
+    mtu: int
+    rtt_ms: float  # 0: loopback
+    size: int  # bytes
+    rcvbuf: int = 0  # SO_RCVBUF after accept(); 0: default
+    before: bool = False  # SO_RCVBUF before listen() instead
+    reader: Reader = Reader()
+
+
 CELLS = [
     # Windows that shrink below one MSS.
-    Cell("lo, SO_RCVBUF 8192", 65536, 0, 1 << 20, 8192),
-    Cell("lo, SO_RCVBUF 16384", 65536, 0, 1 << 20, 16384),
-    Cell("MTU 65535, 5 ms, SO_RCVBUF 65536", 65535, 5, 1 << 20, 65536),
-    Cell("MTU 16000, 5 ms, SO_RCVBUF 16384", 16000, 5, 1 << 20, 16384),
-    Cell("MTU 9000, 5 ms, SO_RCVBUF 8192", 9000, 5, 1 << 20, 8192),
-    Cell("MTU 9000, 5 ms, SO_RCVBUF 12000", 9000, 5, 1 << 20, 12000),
-    # Controls: windows of a full-sized segment and more.
-    Cell("lo, default", 65536, 0, 64 << 20),
-    Cell("MTU 1500, 5 ms, default", 1500, 5, 16 << 20),
-    Cell("MTU 9000, 5 ms, default", 9000, 5, 16 << 20),
-    Cell("MTU 1500, 5 ms, SO_RCVBUF 8192", 1500, 5, 1 << 20, 8192),
-    Cell("MTU 9000, 5 ms, SO_RCVBUF 65536", 9000, 5, 4 << 20, 65536),
-    Cell("MTU 9000, 5 ms, 33000 before listen", 9000, 5, 4 << 20, 33000, True),
+    Cell("lo, 8192", 65536, 0, MB, 8192),
+    Cell("lo, 16384", 65536, 0, MB, 16384),
+    Cell("MTU 65535, 16384", 65535, 5, MB, 16384),
+    Cell("MTU 16000, 4096", 16000, 5, MB, 4096),
+    Cell("MTU 9000, 4096", 9000, 5, MB, 4096),
+    # Windows of one MSS and more.
+    Cell("lo, default", 65536, 0, 64 * MB),
+    Cell("MTU 1500, default", 1500, 5, 16 * MB),
+    Cell("MTU 9000, default", 9000, 5, 16 * MB),
+    Cell("MTU 1500, 8192", 1500, 5, MB, 8192),
+    Cell("MTU 9000, 65536", 9000, 5, 4 * MB, 65536),
+    Cell("MTU 9000, 33000 unscaled", 9000, 5, 4 * MB, 33000, True),
     # Slow readers.
-    Cell("9000, 10 ms, 32768 b., 8 KB per 3 ms", 9000, 10, 2 << 20, 32768, True, 8192, 3),
-    Cell("9000, 10 ms, 32768 b., 16 KB per 7 ms", 9000, 10, 2 << 20, 32768, True, 16384, 7),
-    Cell("9000, 5 ms, 65536, 1 KB per 1 ms", 9000, 5, 1 << 20, 65536, False, 1024, 1),
-    Cell("9000, 5 ms, 16384, 1 KB per 1 ms", 9000, 5, 1 << 20, 16384, False, 1024, 1),
-    Cell("1500, 5 ms, 8192, 100 B per 10 ms", 1500, 5, 32 << 10, 8192, False, 100, 10),
+    Cell("MTU 9000, 32768 unscaled, 8 KB/3 ms", 9000, 10, 2 * MB, 32768, True,
+         Reader(8 * KB, 3)),
+    Cell("MTU 9000, 32768 unscaled, 16 KB/7 ms", 9000, 10, 2 * MB, 32768, True,
+         Reader(16 * KB, 7)),
+    Cell("MTU 9000, 65536, 1 KB/ms", 9000, 5, MB, 65536, False, Reader(KB, 1)),
+    Cell("MTU 9000, 16384, 1 KB/ms", 9000, 5, MB, 16384, False, Reader(KB, 1)),
+    Cell("MTU 1500, 8192, 100 B/10 ms", 1500, 5, 32 * KB, 8192, False,
+         Reader(100, 10)),
     # Readers that rest for longer than the timeout.
-    Cell("9000, 5 ms, 65536, rest 500 ms", 9000, 5, 4 << 20, 65536, rest_ms=500, rest_each=512 << 10),
-    Cell("9000, 5 ms, default, rest 500 ms", 9000, 5, 16 << 20, rest_ms=500, rest_each=2 << 20),
-    Cell("1500, 5 ms, 16384, rest 500 ms", 1500, 5, 2 << 20, 16384, rest_ms=500, rest_each=256 << 10),
+    Cell("MTU 9000, 65536, rests", 9000, 5, 4 * MB, 65536, False,
+         Reader(rest_ms=500, rest_each=512 * KB)),
+    Cell("MTU 9000, default, rests", 9000, 5, 16 * MB, 0, False,
+         Reader(rest_ms=500, rest_each=2 * MB)),
+    Cell("MTU 1500, 16384, rests", 1500, 5, 2 * MB, 16384, False,
+         Reader(rest_ms=500, rest_each=256 * KB)),
 ]
 
 
@@ -80,7 +94,8 @@ def counters() -> list[int]:
             lines = file.read().splitlines()
         for names, values in zip(lines[::2], lines[1::2]):
             prefix = names.split(":")[0]
-            found.update(zip((prefix + n for n in names.split()[1:]), values.split()[1:]))
+            found.update({prefix + name: value for name, value in
+                          zip(names.split()[1:], values.split()[1:])})
     return [int(found.get(name, -1)) for name in COUNTERS]
 
 
@@ -104,14 +119,15 @@ def receive(listener: socket.socket, cell: Cell) -> None:
     conn = listener.accept()[0]
     if cell.rcvbuf and not cell.before:
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, cell.rcvbuf)
-    rest = cell.rest_each
-    while data := conn.recv(cell.read):
-        rest -= len(data)
-        if cell.rest_each and rest <= 0:
-            time.sleep(cell.rest_ms / 1e3)
-            rest += cell.rest_each
-        if cell.pause_ms:
-            time.sleep(cell.pause_ms / 1e3)
+    reader = cell.reader
+    left = reader.rest_each
+    while data := conn.recv(reader.size):
+        left -= len(data)
+        if reader.rest_each and left <= 0:
+            time.sleep(reader.rest_ms / 1e3)
+            left += reader.rest_each
+        if reader.pause_ms:
+            time.sleep(reader.pause_ms / 1e3)
     conn.sendall(b"!")
 
 
@@ -131,8 +147,8 @@ def transfer(cell: Cell, namespace: str, address: str) -> str:
     enter("snd")
     sock = socket.create_connection((address, 5001))
     begin, old = time.monotonic(), counters()
-    for _ in range(cell.size // len(BUF) or 1):
-        sock.sendall(BUF[: min(cell.size, len(BUF))])
+    for start in range(0, cell.size, len(BUF)):
+        sock.sendall(BUF[:cell.size - start])
     sock.shutdown(socket.SHUT_WR)
     sock.recv(1)
     seconds = time.monotonic() - begin

@@ -3,6 +3,7 @@
 # The patches of Documentation/upstream: checkpatch --strict is content with each,
 # and they apply in their order.  LINUX names an unpacked kernel source; without
 # it the one of the series is looked for in /usr/src, unpacked or packed.
+# shellcheck disable=SC2317 # case_ calls the functions
 set -u
 
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
