@@ -163,7 +163,12 @@ struct rb_root {
 	struct rb_node *rb_node;
 };
 
+struct inet_sock {
+	struct sock sk;
+};
+
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	__u8 icsk_pending;
 	__u8 icsk_ca_state : 5;
 	struct {
