@@ -69,7 +69,7 @@ class Object:
     def __init__(self, path: Path) -> None:
         self.data = path.read_bytes()
         table, = struct.unpack_from("<Q", self.data, 40)
-        size, count, names = struct.unpack_from("<HHH", self.data, 58)
+        size, count = struct.unpack_from("<HH", self.data, 58)
         self.sections = [struct.unpack_from("<IIQQQQIIQQ", self.data,
                                             table + i * size)
                          for i in range(count)]
