@@ -9,6 +9,7 @@
 #define PATHPROF_EVENT_BPF_H
 
 #include "compat.bpf.h"
+#include "extensions.bpf.h"
 #include "pathprof.h"
 
 const volatile bool events_on = false;
@@ -94,7 +95,7 @@ static __always_inline struct event_flow *event_flow(struct tracked_pkt *t)
 __noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 {
 	struct net_device *device = (struct net_device *)dev;
-	__u32 words[10] = {}, ports[2] = {}, off = 40, i;
+	__u32 words[10] = {}, ports[2] = {}, off, i;
 	struct event_flow *e;
 
 	if (!t || !events_on)
@@ -102,6 +103,8 @@ __noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 	bpf_probe_read_kernel(words, sizeof(words), (void *)ip);
 	if (t->path.family == 4)
 		off = (*(__u8 *)words & 0x0f) * 4;
+	else
+		off = ipv6_transport(ip, 256) & 0xffff;
 	bpf_probe_read_kernel(ports, sizeof(ports), (void *)ip + off);
 	e = event_flow(t);
 	if (!e)

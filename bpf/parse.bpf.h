@@ -8,6 +8,7 @@
 
 #include "compat.bpf.h"
 #include "config.bpf.h"
+#include "extensions.bpf.h"
 #include "filter.bpf.h"
 #include "path.bpf.h"
 
@@ -49,17 +50,23 @@ static __always_inline bool wanted_proto(__u8 proto, struct headers *h)
 	return proto == IPPROTO_TCP || (config.udp && h->udp);
 }
 
-/* Addresses against the filter, length and payload offset of IP. */
-static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip,
-				    __u32 *total, struct headers *h)
+/*
+ * Addresses against the filter, length and payload offset of IP, whose header
+ * `ip` was read from `from`.
+ */
+static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
+				    __u32 linear, __u32 *total,
+				    struct headers *h)
 {
 	__u32 *a = (__u32 *)ip;
+	int behind;
 
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		h->family = 4;
-		/* Later fragments carry no TCP header. */
-		if (!wanted_proto(ip[9], h) || (ip[6] & 0x1f) || ip[7])
+		if (!wanted_proto(ip[9], h))
 			goto not_tcp;
+		if ((ip[6] & 0x1f) || ip[7])
+			goto later;
 		if (!filter_v4(a[3], a[4]))
 			goto filtered;
 		*total = ip[2] << 8 | ip[3];
@@ -67,18 +74,30 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip,
 	}
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		h->family = 6;
-		/* TCP behind extension headers is not followed. */
-		if (!wanted_proto(ip[6], h))
+		behind = IPV6_HEADER | ip[6] << 16;
+		if (ipv6_is_extension(ip[6]))
+			behind = ipv6_transport((__u64)from, linear);
+		if (!behind)
+			goto unparsed;
+		if (behind == IPV6_LATER)
+			goto later;
+		if (!wanted_proto(behind >> 16, h))
 			goto not_tcp;
 		if (!filter_v6(a + 2, a + 6))
 			goto filtered;
 		*total = ip[4] << 8 | ip[5];
 		if (*total)
-			*total += 40;
-		return 40;
+			*total += IPV6_HEADER;
+		return behind & 0xffff;
 	}
 not_tcp:
 	count(CN_NOT_TCP);
+	return -1;
+later:
+	count(CN_FRAGMENTS);
+	return -1;
+unparsed:
+	count(CN_UNPARSED);
 	return -1;
 filtered:
 	count(CN_FILTERED);
@@ -125,7 +144,7 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 		if (linear < 28 || bpf_probe_read_kernel(words, 28, ip))
 			goto unparsed;
 	}
-	off = parse_ip(skb, (__u8 *)words, &total, h);
+	off = parse_ip(skb, (__u8 *)words, ip, linear, &total, h);
 	if (off < 0)
 		return false;
 	/* Short frames are padded; jumbo GSO packets have 0. */

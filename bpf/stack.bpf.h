@@ -76,11 +76,12 @@ static __always_inline void stack_headers(struct tracked_pkt *t,
 		total = ip[2] << 8 | ip[3];
 		off = (ip[0] & 0x0f) * 4;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-		if (ip[6] != IPPROTO_TCP)
+		off = ipv6_transport(address(skb->data), linear);
+		if (off >> 16 != IPPROTO_TCP)
 			return;
+		off &= 0xffff;
 		total = ip[4] << 8 | ip[5];
-		total += total ? 40 : 0;
-		off = 40;
+		total += total ? IPV6_HEADER : 0;
 	} else {
 		return;
 	}

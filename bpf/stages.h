@@ -322,7 +322,9 @@ COUNTER(8, BURSTS, "windows", 0, "sampling bursts") \
 COUNTER(9, SPLIT, "segments", 0, \
 	"segments of a packet split in software, followed one by one") \
 COUNTER(10, COPIES, "copies", 0, \
-	"copies of packets, or others first seen on their way")
+	"copies of packets, or others first seen on their way") \
+COUNTER(11, FRAGMENTS, "fragments", 0, \
+	"fragments without a TCP or UDP header: all but a packet's first")
 
 enum pathprof_stage {
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \

@@ -129,7 +129,7 @@ static double followed(const struct session *s)
 
 	sums__counts(&s->sums, counters);
 	refused = counters[CN_FILTERED] + counters[CN_NOT_TCP] +
-		  counters[CN_UNPARSED];
+		  counters[CN_UNPARSED] + counters[CN_FRAGMENTS];
 	return counters[CN_SAMPLED] +
 	       (s->config.cgroup || s->config.arm ? refused :
 		refused * HOOKS_REFUSED / HOOKS_A_PACKET);
