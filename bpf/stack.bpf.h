@@ -24,28 +24,40 @@
 #include "tracked.bpf.h"
 #include "tx.bpf.h"
 
-#define BIT(stage) (1ULL << (stage))
-/* A socket has it.  Nothing sends it on: another packet has its address. */
-#define SOCKET_STAGES (BIT(ST_RX_BACKLOG) | BIT(ST_RX_DO_RCV) | \
-	BIT(ST_RX_EST) | BIT(ST_RX_STATE) | BIT(ST_RX_VALIDATE) | \
-	BIT(ST_RX_ACK_FAST) | BIT(ST_RX_ACK_SLOW) | BIT(ST_RX_DATA_QUEUE) | \
-	BIT(ST_RX_QUEUE_RCV) | BIT(ST_RX_SEND_ACK) | BIT(ST_RX_DELAY_ACK) | \
-	BIT(ST_RX_READY) | BIT(ST_RX_DONE) | BIT(ST_RX_COPY) | \
-	BIT(ST_RX_SOCK) | BIT(ST_RX_TIMEWAIT) | BIT(ST_RX_LISTEN) | \
-	BIT(ST_RX_SYNACK) | BIT(ST_RX_REQUEST))
-/* On the way to a socket: who frees it here has used it up. */
-#define LOCAL_STAGES (SOCKET_STAGES | BIT(ST_RX_DELIVER) | BIT(ST_RX_TCP) | \
-	BIT(ST_NF_IN))
+/*
+ * Where a packet is, by its last stage.  A byte for each, as there are more of
+ * them than bits in a word, and a load costs less than a shift by a variable.
+ * BY_SOCKET: a socket has it.  Nothing sends it on: another packet has its
+ * address.  BY_HOST: on the way to a socket: who frees it here has used it up.
+ */
+#define BY_SOCKET	1
+#define BY_HOST		2
+#define SOCKETS		(BY_SOCKET | BY_HOST)
 
-static __always_inline bool stage_in(__u8 stage, __u64 set)
+static const __u8 owner_stages[256] = {
+	[ST_RX_BACKLOG] = SOCKETS, [ST_RX_DO_RCV] = SOCKETS,
+	[ST_RX_EST] = SOCKETS, [ST_RX_STATE] = SOCKETS,
+	[ST_RX_VALIDATE] = SOCKETS, [ST_RX_ACK_FAST] = SOCKETS,
+	[ST_RX_ACK_SLOW] = SOCKETS, [ST_RX_DATA_QUEUE] = SOCKETS,
+	[ST_RX_QUEUE_RCV] = SOCKETS, [ST_RX_SEND_ACK] = SOCKETS,
+	[ST_RX_DELAY_ACK] = SOCKETS, [ST_RX_READY] = SOCKETS,
+	[ST_RX_DONE] = SOCKETS, [ST_RX_COPY] = SOCKETS,
+	[ST_RX_SOCK] = SOCKETS, [ST_RX_TIMEWAIT] = SOCKETS,
+	[ST_RX_LISTEN] = SOCKETS, [ST_RX_SYNACK] = SOCKETS,
+	[ST_RX_REQUEST] = SOCKETS,
+	[ST_RX_DELIVER] = BY_HOST, [ST_RX_TCP] = BY_HOST,
+	[ST_NF_IN] = BY_HOST,
+};
+
+static __always_inline bool stage_of(__u8 stage, __u8 owner)
 {
-	return stage < 64 && set >> (stage & 63) & 1;
+	return owner_stages[stage] & owner;
 }
 
 /* How a packet ended whose address another one has now. */
 static __always_inline __u32 stack_left(const struct tracked_pkt *t)
 {
-	return stage_in(t->last, LOCAL_STAGES) ? rx_left(t, false) : END_STALE;
+	return stage_of(t->last, BY_HOST) ? rx_left(t, false) : END_STALE;
 }
 
 /* The journey names the device, and the addresses as they are there. */
@@ -125,7 +137,7 @@ static __always_inline bool stack_enters(struct sk_buff *skb, __u32 stage)
 	t = tracked_find(key, &at);
 	if (!t)
 		return false;
-	if (stage_in(t->last, SOCKET_STAGES)) {
+	if (stage_of(t->last, BY_SOCKET)) {
 		path_sum(t, stack_left(t));
 		tracked_release(at);
 		return false;
@@ -219,7 +231,7 @@ static __always_inline void stack_cross(struct sk_buff *skb,
 		stack_drew(dev, CROSSED);
 		return;
 	}
-	if (!stage_in(t->last, SOCKET_STAGES))
+	if (!stage_of(t->last, BY_SOCKET))
 		tracked_mark(t, ST_CROSS, bpf_ktime_get_ns());
 	tracked_unlock(at, key);
 }
@@ -234,7 +246,7 @@ static __always_inline bool stack_again(struct sk_buff *skb)
 	t = tracked_find(key, &at);
 	if (!t)
 		return false;
-	if (stage_in(t->last, SOCKET_STAGES)) {
+	if (stage_of(t->last, BY_SOCKET)) {
 		path_sum(t, stack_left(t));
 		tracked_release(at);
 		return false;
@@ -423,7 +435,7 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 	if (end == END_DROPPED && !reason_is_general(reason))
 		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
 	stage = rx_end_stage(end);
-	if (stage_in(t->last, LOCAL_STAGES)) {
+	if (stage_of(t->last, BY_HOST)) {
 		end = rx_ended(t, end, reason);
 		stage = rx_end_stage(end);
 	} else if (end == END_CONSUMED) {
