@@ -93,6 +93,15 @@ static __always_inline __u64 key_at(void *ctx)
 	return key;
 }
 
+/* The first argument: the packet of a program of tc. */
+static __always_inline __u64 key_first(void *ctx)
+{
+	__u64 key = 0;
+
+	bpf_get_func_arg(ctx, 0, &key);
+	return key;
+}
+
 /* The second argument of do_xdp_generic(). */
 static __always_inline __u64 key_xdp(void *ctx)
 {
@@ -103,6 +112,15 @@ static __always_inline __u64 key_xdp(void *ctx)
 		return at;
 	bpf_probe_read_kernel(&key, sizeof(key), (void *)at);
 	return key;
+}
+
+/* What a function has returned. */
+static __always_inline int returned(void *ctx)
+{
+	__u64 value = 0;
+
+	bpf_get_func_ret(ctx, &value);
+	return value;
 }
 
 #define SEGMENTS_MAX	256

@@ -272,7 +272,8 @@ struct pathprof_config {
 	__u8 backlog;		/* tcp_add_backlog() is hooked */
 	__u8 synacks;		/* tcp_make_synack() is hooked */
 	__u8 stack;		/* one path through the whole host */
-	__u8 pad[2];
+	__u8 datagrams;		/* the functions that send UDP are hooked */
+	__u8 pad;
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

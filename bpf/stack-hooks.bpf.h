@@ -7,8 +7,12 @@
 #define PATHPROF_STACK_HOOKS_BPF_H
 
 #include "compat.bpf.h"
+#include "datagram.bpf.h"
 #include "forward.bpf.h"
+#include "identity.bpf.h"
+#include "reader.bpf.h"
 #include "stack.bpf.h"
+#include "xdp.bpf.h"
 
 #define KEY(skb) (address(skb))
 #define STACK_FENTRY(function, ...) \
@@ -118,6 +122,15 @@ STACK_POINTER(ipvlan_handle_frame)
 STACK_FENTRY(ipvlan_start_xmit, struct sk_buff *skb)
 { follow(KEY(skb), ST_IPVLAN, 0, 0); return 0; }
 
+STACK_FENTRY(bond_start_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_BOND, 0, 0); return 0; }
+STACK_POINTER(bond_handle_frame)
+{ follow(key_at(ctx), ST_BOND, 0, 0); return 0; }
+STACK_FENTRY(team_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_BOND, 0, 0); return 0; }
+STACK_POINTER(team_handle_frame)
+{ follow(key_at(ctx), ST_BOND, 0, 0); return 0; }
+
 /* tunnel */
 STACK_FENTRY(vxlan_xmit, struct sk_buff *skb)
 { follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
@@ -127,6 +140,25 @@ STACK_FENTRY(ip_tunnel_xmit, struct sk_buff *skb)
 { follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
 STACK_FENTRY(ip_tunnel_rcv, void *tunnel, struct sk_buff *skb)
 { follow(KEY(skb), ST_DECAP, 0, 0); return 0; }
+STACK_FENTRY(geneve_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
+STACK_FENTRY(geneve_udp_encap_recv, struct sock *sk, struct sk_buff *skb)
+{ follow(KEY(skb), ST_DECAP, 0, 0); return 0; }
+STACK_FENTRY(ip6_tnl_start_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
+STACK_FENTRY(ip6gre_tunnel_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
+STACK_FENTRY(__ip6_tnl_rcv, void *tunnel, struct sk_buff *skb)
+{ follow(KEY(skb), ST_DECAP, 0, 0); return 0; }
+STACK_FENTRY(sit_tunnel_xmit, struct sk_buff *skb)
+{ follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
+STACK_FENTRY(ipip6_rcv, struct sk_buff *skb)
+{ follow(KEY(skb), ST_DECAP, 0, 0); return 0; }
+STACK_FENTRY(gro_cells_receive, void *cells, struct sk_buff *skb)
+{ follow(KEY(skb), ST_CROSS, 0, 0); return 0; }
+STACK_FEXIT(skb_realloc_headroom, struct sk_buff *skb, unsigned int headroom,
+	    struct sk_buff *copy)
+{ stack_moves(KEY(skb), KEY(copy)); return 0; }
 STACK_FENTRY(wg_xmit, struct sk_buff *skb)
 { follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
 STACK_FEXIT(wg_xmit, struct sk_buff *skb)
@@ -146,17 +178,125 @@ STACK_FENTRY(decrypt_packet, struct sk_buff *skb)
 STACK_FEXIT(decrypt_packet, struct sk_buff *skb)
 { stage_from(KEY(skb), 0, ST_CRYPT, ST_CRYPT_WAIT); return 0; }
 
+/* ipsec: each segment of a packet, and once more if a cipher needed time. */
+STACK_FENTRY(xfrm_output_resume, struct sock *sk, struct sk_buff *skb)
+{ follow(KEY(skb), ST_XFRM_OUT, 0, 0); return 0; }
+STACK_FENTRY(xfrm_input, struct sk_buff *skb)
+{ follow(KEY(skb), ST_XFRM_IN, 0, 0); return 0; }
+
+/* ovs */
+STACK_FENTRY(ovs_vport_receive, void *port, struct sk_buff *skb)
+{ follow(KEY(skb), ST_OVS, 0, 0); return 0; }
+STACK_FENTRY(ovs_execute_actions, void *datapath, struct sk_buff *skb)
+{ follow(KEY(skb), ST_OVS_ACTIONS, 0, 0); return 0; }
+STACK_FENTRY(ovs_dp_upcall, void *datapath, struct sk_buff *skb)
+{ follow(KEY(skb), ST_OVS_UPCALL, 0, 0); return 0; }
+
+/* fragment */
+STACK_FENTRY(ip_do_fragment, struct net *net, struct sock *sk,
+	     struct sk_buff *skb)
+{ follow(KEY(skb), ST_FRAGMENT, 0, 0); return 0; }
+STACK_FENTRY(ip6_fragment, struct net *net, struct sock *sk,
+	     struct sk_buff *skb)
+{ follow(KEY(skb), ST_FRAGMENT, 0, 0); return 0; }
+/* The first one keeps the identity: the next ones find no entry to take. */
+STACK_FEXIT(ip_frag_next, struct sk_buff *skb, void *state,
+	    struct sk_buff *fragment)
+{ stack_moves(KEY(skb), KEY(fragment)); return 0; }
+STACK_FEXIT(ip6_frag_next, struct sk_buff *skb, void *state,
+	    struct sk_buff *fragment)
+{ stack_moves(KEY(skb), KEY(fragment)); return 0; }
+STACK_FENTRY(inet_frag_queue_insert, void *queue, struct sk_buff *skb)
+{ follow(KEY(skb), ST_DEFRAG, 0, 0); return 0; }
+/* The fragment that came last becomes the whole: what the first one was. */
+STACK_FENTRY(skb_morph, struct sk_buff *to, struct sk_buff *from)
+{ stack_moves(KEY(from), KEY(to)); return 0; }
+STACK_FENTRY(inet_frag_reasm_finish, void *queue, struct sk_buff *whole)
+{ follow(KEY(whole), ST_REASSEMBLE, 0, 0); return 0; }
+STACK_FENTRY(ipv6_parse_hopopts, struct sk_buff *skb)
+{ follow(KEY(skb), ST_EXTENSION, 0, 0); return 0; }
+STACK_FENTRY(ipv6_destopt_rcv, struct sk_buff *skb)
+{ follow(KEY(skb), ST_EXTENSION, 0, 0); return 0; }
+STACK_FENTRY(ipv6_rthdr_rcv, struct sk_buff *skb)
+{ follow(KEY(skb), ST_EXTENSION, 0, 0); return 0; }
+
+/* udp */
+STACK_FENTRY(udp_sendmsg, struct sock *sk)
+{ datagram_write(sk); return 0; }
+STACK_FENTRY(udpv6_sendmsg, struct sock *sk)
+{ datagram_write(sk); return 0; }
+STACK_FENTRY(ip_generic_getfrag, void *from, char *to, int offset, int length,
+	     int odd, struct sk_buff *skb)
+{ datagram_fill(skb); return 0; }
+STACK_FENTRY(udp_send_skb, struct sk_buff *skb, struct flowi4 *flow,
+	     struct inet_cork *cork)
+{ datagram_v4(skb, flow, cork); return 0; }
+STACK_FENTRY(udp_v6_send_skb, struct sk_buff *skb, struct flowi6 *flow,
+	     struct inet_cork *cork)
+{ datagram_v6(skb, flow, cork); return 0; }
+STACK_FEXIT(__skb_recv_udp, struct sock *sk, unsigned int flags, int *offset,
+	    int *error, struct sk_buff *skb)
+{ datagram_taken(skb, flags); return 0; }
+
+/* mptcp, tls */
+STACK_FENTRY(mptcp_data_ready, struct sock *sk, struct sock *subflow)
+{ rx_sock_stage(subflow, ST_RX_MPTCP); return 0; }
+STACK_FENTRY(tls_rx_one_record, struct sock *sk)
+{ record_begin(queue_head(sk)); return 0; }
+STACK_FEXIT(tls_rx_one_record, struct sock *sk)
+{ record_end(queue_head(sk)); return 0; }
+STACK_FENTRY(tls_strp_copyin, void *descriptor, struct sk_buff *skb)
+{ rx_copy(skb); return 0; }
+STACK_FENTRY(tcp_read_done, struct sock *sk)
+{ records_freed(sk); return 0; }
+STACK_FEXIT(tcp_read_done, struct sock *sk)
+{ records_gone(sk); return 0; }
+STACK_FENTRY(__kfree_skb, struct sk_buff *skb)
+{ reader_freed(KEY(skb)); return 0; }
+STACK_FENTRY(skb_attempt_defer_free, struct sk_buff *skb)
+{ reader_freed(KEY(skb)); return 0; }
+
 /* tc */
 STACK_FENTRY(tcf_classify, struct sk_buff *skb)
 { follow(KEY(skb), ST_TC, 0, 0); return 0; }
 STACK_FEXIT(tcf_classify, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_TC); return 0; }
+/*
+ * Programs of others, one pair of hooks for each: tcx calls them without a
+ * function of the kernel's.  Userspace finds them, and loads so many pairs.
+ */
+#define STACK_TC_PROGRAM(n) \
+SEC("?fentry/tc_program") int stack_tc_program_##n(__u64 *ctx) \
+{ follow(key_first(ctx), ST_TC, 0, 0); return 0; } \
+SEC("?fexit/tc_program") int stack_tc_program_exit_##n(__u64 *ctx) \
+{ stage_return(key_first(ctx), ST_TC); return 0; }
+
+STACK_TC_PROGRAM(0)
+STACK_TC_PROGRAM(1)
+STACK_TC_PROGRAM(2)
+STACK_TC_PROGRAM(3)
+STACK_TC_PROGRAM(4)
+STACK_TC_PROGRAM(5)
+STACK_TC_PROGRAM(6)
+STACK_TC_PROGRAM(7)
 
 /* xdp */
 SEC("fentry/do_xdp_generic") int stack_do_xdp_generic(__u64 *ctx)
-{ follow(key_xdp(ctx), ST_XDP_GENERIC, 0, 0); return 0; }
+{ xdp_generic(key_first(ctx), key_xdp(ctx)); return 0; }
 SEC("fexit/do_xdp_generic") int stack_do_xdp_generic_exit(__u64 *ctx)
-{ stage_return(key_xdp(ctx), ST_XDP_GENERIC); return 0; }
+{ xdp_generic_done(key_xdp(ctx), returned(ctx)); return 0; }
+STACK_FENTRY(bpf_prog_run_generic_xdp, struct sk_buff *skb)
+{ xdp_generic_runs(skb); return 0; }
+STACK_FENTRY(veth_xdp_rcv_skb, struct veth_rq *queue, struct sk_buff *skb)
+{ xdp_native(queue, skb); return 0; }
+STACK_FEXIT(veth_xdp_rcv_skb, struct veth_rq *queue, struct sk_buff *skb,
+	    void *bulk, void *stats, struct sk_buff *left)
+{ xdp_native_done(skb, left); return 0; }
+STACK_FENTRY(xdp_do_generic_redirect, struct net_device *dev,
+	     struct sk_buff *skb)
+{ follow(KEY(skb), ST_XDP_REDIRECT, 0, 0); return 0; }
+STACK_FEXIT(xsk_generic_rcv, void *socket, void *buffer, int error)
+{ xdp_to_socket(error); return 0; }
 
 /* tap */
 STACK_FENTRY(packet_rcv, struct sk_buff *skb)

@@ -44,7 +44,8 @@ static const __u8 owner_stages[256] = {
 	[ST_RX_DONE] = SOCKETS, [ST_RX_COPY] = SOCKETS,
 	[ST_RX_SOCK] = SOCKETS, [ST_RX_TIMEWAIT] = SOCKETS,
 	[ST_RX_LISTEN] = SOCKETS, [ST_RX_SYNACK] = SOCKETS,
-	[ST_RX_REQUEST] = SOCKETS,
+	[ST_RX_REQUEST] = SOCKETS, [ST_RX_MPTCP] = SOCKETS,
+	[ST_RX_TLS] = SOCKETS, [ST_XSK] = SOCKETS,
 	[ST_RX_DELIVER] = BY_HOST, [ST_RX_TCP] = BY_HOST,
 	[ST_NF_IN] = BY_HOST,
 };
@@ -353,6 +354,10 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 	/* What came in is not what TCP announced, whosever socket it has. */
 	w = sk && !skb->skb_iif ? tx_announced(address(sk)) : NULL;
 	if (!w) {
+		/* It was drawn for where UDP sent it. */
+		if (config.datagrams && config.sample != 1 && sk &&
+		    sk->sk_protocol == IPPROTO_UDP)
+			return;
 		if ((skb->skb_iif ? config.sample == 1 :
 		     tx_unannounced(skb)) && sample_due(DIR_TX))
 			stack_begin_tx(skb);
@@ -427,8 +432,12 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	/* The driver was quick; the return of its call ends the path. */
-	if (t->last == ST_TX_START && end != END_DROPPED) {
+	/*
+	 * The driver was quick; the return of its call ends the path.  So does that
+	 * of XDP, which may have copied the packet.
+	 */
+	if ((t->last == ST_TX_START || t->last == ST_XDP_NATIVE ||
+	     t->last == ST_XDP_GENERIC) && end != END_DROPPED) {
 		tracked_unlock(at, key);
 		return 1;
 	}

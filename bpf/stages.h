@@ -129,7 +129,8 @@ STAGE(53, TX_READER, "reader", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "the application read, or closed") \
 STAGE(52, TX_FREE, "freed", TX, 180, END, OTHER, "consume_skb", \
       "freed before the driver had it") \
-STAGE(54, CROSS, "cross", ANY, 25, WAIT, QUEUE, "netif_rx __dev_forward_skb", \
+STAGE(54, CROSS, "cross", ANY, 25, WAIT, QUEUE, \
+      "netif_rx __dev_forward_skb gro_cells_receive", \
       "at another device of this host: waits for softirq") \
 STAGE(55, ROUTE, "route", ANY, 45, WORK, TCPIP, \
       "ip_route_input_noref ip6_route_input", \
@@ -169,10 +170,13 @@ STAGE(70, IPVLAN, "ipvlan", ANY, 33, WORK, DEVICE, \
       "ipvlan_handle_frame ipvlan_start_xmit", \
       "ipvlan device") \
 STAGE(78, ENCAP, "encap", ANY, 112, WORK, DEVICE, \
-      "vxlan_xmit ip_tunnel_xmit wg_xmit wg_socket_send_skb_to_peer", \
+      "vxlan_xmit geneve_xmit ip_tunnel_xmit ip6_tnl_start_xmit " \
+      "ip6gre_tunnel_xmit sit_tunnel_xmit wg_xmit " \
+      "wg_socket_send_skb_to_peer", \
       "a tunnel adds its headers") \
 STAGE(72, DECAP, "decap", ANY, 60, WORK, DEVICE, \
-      "vxlan_rcv ip_tunnel_rcv wg_receive", \
+      "vxlan_rcv geneve_udp_encap_recv ip_tunnel_rcv __ip6_tnl_rcv " \
+      "ipip6_rcv wg_receive", \
       "a tunnel removes its headers") \
 STAGE(63, CRYPT_WAIT, "crypt_q", ANY, 114, WAIT, QUEUE, \
       "wg_xmit wg_receive encrypt_packet decrypt_packet", \
@@ -180,13 +184,55 @@ STAGE(63, CRYPT_WAIT, "crypt_q", ANY, 114, WAIT, QUEUE, \
 STAGE(74, CRYPT, "crypt", ANY, 113, WORK, OTHER, \
       "encrypt_packet decrypt_packet", \
       "WireGuard: encrypted or decrypted by a worker") \
-STAGE(75, TC, "tc", ANY, 34, WORK, DEVICE, "tcf_classify", \
+STAGE(75, TC, "tc", ANY, 34, WORK, DEVICE, "tcf_classify tc_program", \
       "filters and programs of tc") \
 STAGE(76, XDP_GENERIC, "xdp", ANY, 31, WORK, DEVICE, "do_xdp_generic", \
       "generic XDP program") \
 STAGE(77, TAP, "tap", ANY, 32, WORK, DEVICE, \
       "packet_rcv tpacket_rcv dev_queue_xmit_nit", \
-      "copied for AF_PACKET, as tcpdump does")
+      "copied for AF_PACKET, as tcpdump does") \
+STAGE(71, BOND, "bond", ANY, 33, WORK, DEVICE, \
+      "bond_start_xmit bond_handle_frame team_xmit team_handle_frame", \
+      "bonding or team device") \
+STAGE(79, TX_SEND, "send", TX, 10, WORK, TCPIP, "udp_sendmsg udpv6_sendmsg", \
+      "a datagram is written: route, memory") \
+STAGE(80, TX_FILL, "fill", TX, 20, WORK, COPY, "ip_generic_getfrag", \
+      "its data is copied from the writer") \
+STAGE(81, TX_UDP, "udp", TX, 40, WORK, TCPIP, "udp_send_skb udp_v6_send_skb", \
+      "UDP header is built") \
+STAGE(82, RX_MPTCP, "mptcp", RX, 152, WORK, TCPIP, "mptcp_data_ready", \
+      "a subflow hands data to MPTCP") \
+STAGE(83, RX_TLS, "tls", RX, 168, WORK, OTHER, "tls_rx_one_record", \
+      "kTLS decrypts records, of which it holds the first byte") \
+STAGE(84, XFRM_OUT, "xfrm_out", ANY, 64, WORK, OTHER, "xfrm_output_resume", \
+      "IPsec encrypts, and adds its headers") \
+STAGE(85, XFRM_IN, "xfrm_in", ANY, 60, WORK, OTHER, "xfrm_input", \
+      "IPsec decrypts, and removes its headers") \
+STAGE(86, OVS, "ovs", ANY, 36, WORK, DEVICE, "ovs_vport_receive", \
+      "Open vSwitch looks up the flow") \
+STAGE(87, OVS_ACTIONS, "ovs_act", ANY, 37, WORK, DEVICE, \
+      "ovs_execute_actions", \
+      "Open vSwitch executes the flow's actions") \
+STAGE(88, OVS_UPCALL, "ovs_up", ANY, 37, WORK, DEVICE, "ovs_dp_upcall", \
+      "Open vSwitch asks userspace: no flow, or by an action") \
+STAGE(89, FRAGMENT, "frag", ANY, 63, WORK, TCPIP, \
+      "ip_do_fragment ip6_fragment", \
+      "divided into fragments") \
+STAGE(90, DEFRAG, "defrag", ANY, 41, WAIT, QUEUE, "inet_frag_queue_insert", \
+      "waits for the other fragments") \
+STAGE(91, REASSEMBLE, "reasm", ANY, 41, WORK, TCPIP, \
+      "inet_frag_reasm_finish", \
+      "put together from its fragments") \
+STAGE(92, EXTENSION, "ext6", ANY, 41, WORK, TCPIP, \
+      "ipv6_parse_hopopts ipv6_destopt_rcv ipv6_rthdr_rcv", \
+      "an IPv6 extension header") \
+STAGE(93, XDP_NATIVE, "xdp_drv", ANY, 26, WORK, DEVICE, "veth_xdp_rcv_skb", \
+      "native XDP program of a veth device") \
+STAGE(94, XDP_REDIRECT, "xdp_out", ANY, 31, WORK, DEVICE, \
+      "veth_xdp_rcv_skb xdp_do_generic_redirect", \
+      "an XDP program sends it elsewhere") \
+STAGE(95, XSK, "xsk", ANY, 31, WORK, COPY, "xsk_generic_rcv", \
+      "copied to an AF_XDP socket")
 
 /* CATEGORY(symbol, name): coarser than stages, as attach points allow. */
 #define PATHPROF_CATEGORIES(CATEGORY) \

@@ -235,6 +235,7 @@ struct sk_buff {
 	unsigned int data_len;
 	int skb_iif;
 	__be16 protocol;
+	__u16 transport_header;
 	__u16 network_header;
 	unsigned int end;
 	unsigned char *head;
@@ -258,6 +259,36 @@ struct tcphdr {
 struct napi_gro_cb {
 	void *frag0;
 	unsigned int frag0_len;
+};
+
+union flowi_uli {
+	struct {
+		__be16 dport;
+		__be16 sport;
+	} ports;
+};
+
+struct flowi4 {
+	__be32 saddr;
+	__be32 daddr;
+	union flowi_uli uli;
+};
+
+struct flowi6 {
+	struct in6_addr daddr;
+	struct in6_addr saddr;
+	union flowi_uli uli;
+};
+
+struct inet_cork {
+	__u16 gso_size;
+};
+
+struct bpf_prog;
+
+/* Of module veth. */
+struct veth_rq {
+	struct bpf_prog *xdp_prog;
 };
 
 struct nf_hook_state {

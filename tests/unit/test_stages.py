@@ -5,14 +5,14 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 TABLE = (TOP / "bpf/stages.h").read_text(encoding="utf-8")
-STAGES = re.findall(
-    r'STAGE\((\d+), \w+, "(\w+)", \w+, \d+, (\w+), \w+, [\s\\]*"([^"]+)"',
-    TABLE)
+STAGES = [(*stage[:3], re.sub(r'["\s\\]+', " ", stage[3])) for stage in re.findall(
+    r'STAGE\((\d+), \w+, "(\w+)", \w+, \d+, (\w+), \w+, '
+    r'[\s\\]*((?:"[^"]+"[\s\\]*)+),', TABLE)]
 HOOKS = set()
 for file in (TOP / "bpf").glob("*.bpf.[ch]"):
     HOOKS |= set(re.findall(
         r"(?:FENTRY|FEXIT|TRACE|STACK_POINTER)\(\s*(\w+)"
-        r"|SEC\(\"(?:fentry|fexit|tp_btf)/(\w+)\"\)",
+        r"|SEC\(\"\??(?:fentry|fexit|tp_btf)/(\w+)\"\)",
         file.read_text(encoding="utf-8")))
 HOOKS = {name for pair in HOOKS for name in pair if name}
 

@@ -13,6 +13,7 @@
 #include "attach.h"
 #include "hooks.h"
 #include "modules.h"
+#include "programs.h"
 #include "stage-groups.h"
 
 static bool is_event(const struct profile_hook *hook)
@@ -28,12 +29,38 @@ static bool listed(const char *const *list, const char *name)
 	return false;
 }
 
+/*
+ * Which of the programs of tc a hook of ours is for, by the number at the end of
+ * its own name; NULL if there are not so many.
+ */
+static const struct program *program_of(const struct bpf_program *prog,
+					const struct program *found, size_t n)
+{
+	const char *number = strrchr(bpf_program__name(prog), '_') + 1;
+	size_t i = strtoul(number, NULL, 10);
+
+	return i < n ? &found[i] : NULL;
+}
+
+static void take_program(struct attachments *a, size_t i,
+			 const struct program *target)
+{
+	a->hooks[i].state = HOOK_PRESENT;
+	snprintf(a->hooks[i].why, sizeof(a->hooks[i].why), "program %s, id %u",
+		 target->name, target->id);
+	a->ids[i] = target->function;
+}
+
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		 struct drops *drops, char *err, size_t len)
 {
+	struct program found[PROGRAMS_MAX];
+	size_t i, n = functions ? programs__find(found, PROGRAMS_MAX) : 0;
+	const struct program *target;
 	struct bpf_program *prog;
 	struct profile_hook *hook;
 	const char *sec, *slash;
+	int rc;
 
 	bpf_object__for_each_program(prog, obj) {
 		sec = bpf_program__section_name(prog);
@@ -41,14 +68,27 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		/* Only the sections of hooks name a function. */
 		if (!slash || a->n == PROFILE_HOOKS)
 			continue;
+		target = NULL;
+		if (!strcmp(slash + 1, "tc_program")) {
+			target = program_of(prog, found, n);
+			if (!target)
+				continue;
+			a->targets[a->n] = target->id;
+		}
 		hook = &a->hooks[a->n];
 		a->programs[a->n++] = prog;
 		snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
+		sec += *sec == '?';
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
 	}
-	return hooks__find(a->hooks, a->n, a->ids, functions, drops, err,
-			   len);
+	rc = hooks__find(a->hooks, a->n, a->ids, functions, drops, err,
+			 len);
+	for (i = 0; !rc && i < a->n; i++)
+		if (a->targets[i])
+			take_program(a, i, program_of(a->programs[i], found,
+						      n));
+	return rc;
 }
 
 unsigned int attach__refuse(struct attachments *a, struct refusals *refused,
@@ -139,7 +179,8 @@ static bool wanted(const struct attachments *a, size_t i,
 	if (hook->state != HOOK_PRESENT)
 		return false;
 	if (is_stack(a, i))
-		return stage_groups__want(choice->groups, hook->name) &&
+		return stage_groups__want(choice->groups, choice->udp,
+					  hook->name) &&
 		       (choice->udp || strcmp(hook->name, "skb_consume_udp"));
 	if (choice->groups && has_stack(a, hook->name))
 		return false;
@@ -157,7 +198,7 @@ static bool wanted(const struct attachments *a, size_t i,
 	return !choice->bursts &&
 	       (choice->fine || listed(coarse, hook->name) ||
 		(listed(shared, hook->name) &&
-		 stage_groups__want(choice->groups, hook->name)));
+		 stage_groups__want(choice->groups, choice->udp, hook->name)));
 }
 
 void attach__choose(struct attachments *a, const struct attach_choice *choice)
@@ -192,6 +233,23 @@ static int module_btf(const char *module)
 	return of_module.fd;
 }
 
+/* Of the last program asked for: its two hooks stand together. */
+static struct {
+	uint32_t id;
+	int fd;
+} of_program = { .fd = -1 };
+
+static int target_program(uint32_t id)
+{
+	if (of_program.id == id)
+		return of_program.fd;
+	if (of_program.fd >= 0)
+		close(of_program.fd);
+	of_program.id = id;
+	of_program.fd = id ? bpf_prog_get_fd_by_id(id) : -1;
+	return of_program.fd;
+}
+
 static int set_target(struct bpf_program *prog,
 		      struct bpf_prog_load_opts *opts, long cookie)
 {
@@ -202,7 +260,10 @@ static int set_target(struct bpf_program *prog,
 		if (loading->programs[i] != prog)
 			continue;
 		opts->attach_btf_id = loading->ids[i];
-		if (modules__of(loading->hooks[i].name))
+		if (loading->targets[i])
+			opts->attach_prog_fd =
+				target_program(loading->targets[i]);
+		else if (modules__of(loading->hooks[i].name))
 			opts->attach_btf_obj_fd =
 				module_btf(modules__of(loading->hooks[i].name));
 	}
@@ -230,6 +291,8 @@ void attach__register(void)
 void attach__loading(const struct attachments *a)
 {
 	loading = a;
+	if (!a)
+		target_program(0);
 	if (!a && of_module.fd >= 0) {
 		close(of_module.fd);
 		of_module.fd = -1;

@@ -15,6 +15,7 @@ struct attachments {
 	int links[PROFILE_HOOKS];	/* 0: not attached */
 	struct profile_hook hooks[PROFILE_HOOKS];
 	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
+	uint32_t targets[PROFILE_HOOKS];	/* program hooked; 0: none */
 	size_t n;
 };
 

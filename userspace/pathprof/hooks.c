@@ -191,7 +191,7 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 
 static bool stage_has_hook(const struct profile *p, const char *hooks)
 {
-	char list[96], *word, *rest = list;
+	char list[160], *word, *rest = list;
 	size_t i;
 
 	snprintf(list, sizeof(list), "%s", hooks);

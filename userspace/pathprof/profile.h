@@ -23,7 +23,7 @@
 struct profile_stage {
 	char name[16];
 	char meaning[64];
-	char hooks[96];
+	char hooks[160];
 	uint8_t dir;
 	uint8_t kind;
 	uint16_t order;

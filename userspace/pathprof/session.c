@@ -27,6 +27,7 @@
 #include "load-error.h"
 #include "probe.h"
 #include "probe-dispatch.h"
+#include "stage-groups.h"
 #include "pathprof.skel.h"
 
 struct session {
@@ -86,6 +87,9 @@ static void set_config(struct session *s)
 	c->transmits = !in_bursts(s) && attach__has(&s->attached, "__tcp_transmit_skb");
 	c->backlog = !in_bursts(s) && attach__has(&s->attached, "tcp_add_backlog");
 	c->synacks = !in_bursts(s) && attach__has(&s->attached, "tcp_make_synack");
+	c->datagrams = stage_groups__want(s->config.stage_groups, s->config.udp,
+					  "udp_send_skb") &&
+		       attach__has(&s->attached, "udp_send_skb");
 }
 
 static void set_enabled(struct session *s, bool on)

@@ -16,6 +16,12 @@
 #define TC		32
 #define TAP		64
 #define XDP		128
+#define IPSEC		256
+#define OVS		512
+#define FRAGMENT	1024
+#define UDP		2048
+#define MPTCP		4096
+#define TLS		8192
 
 /* netfilter has those of forward: they end the stages of its hooks. */
 static const struct {
@@ -24,6 +30,8 @@ static const struct {
 } groups[] = {
 	{ "forward", FORWARD }, { "netfilter", NETFILTER | FORWARD },
 	{ "bridge", BRIDGE }, { "vlan", VLAN }, { "tunnel", TUNNEL },
+	{ "ipsec", IPSEC }, { "ovs", OVS }, { "fragment", FRAGMENT },
+	{ "udp", UDP }, { "mptcp", MPTCP }, { "tls", TLS },
 	{ "tc", TC }, { "tap", TAP }, { "xdp", XDP }, { "all", ~0U },
 };
 
@@ -43,15 +51,42 @@ static const struct {
 	{ VLAN, "vlan_do_receive" }, { VLAN, "vlan_dev_hard_start_xmit" },
 	{ VLAN, "macvlan_handle_frame" }, { VLAN, "macvlan_start_xmit" },
 	{ VLAN, "ipvlan_handle_frame" }, { VLAN, "ipvlan_start_xmit" },
+	{ VLAN, "bond_handle_frame" }, { VLAN, "bond_start_xmit" },
+	{ VLAN, "team_handle_frame" }, { VLAN, "team_xmit" },
 	{ TUNNEL, "vxlan_xmit" }, { TUNNEL, "vxlan_rcv" },
 	{ TUNNEL, "ip_tunnel_xmit" }, { TUNNEL, "ip_tunnel_rcv" },
+	{ TUNNEL, "geneve_xmit" }, { TUNNEL, "geneve_udp_encap_recv" },
+	{ TUNNEL, "ip6_tnl_start_xmit" }, { TUNNEL, "ip6gre_tunnel_xmit" },
+	{ TUNNEL, "__ip6_tnl_rcv" },
+	{ TUNNEL, "sit_tunnel_xmit" }, { TUNNEL, "ipip6_rcv" },
+	{ TUNNEL, "skb_realloc_headroom" },
+	{ TUNNEL | IPSEC, "gro_cells_receive" },
 	{ TUNNEL, "wg_xmit" }, { TUNNEL, "wg_receive" },
 	{ TUNNEL, "encrypt_packet" }, { TUNNEL, "decrypt_packet" },
 	{ TUNNEL, "wg_socket_send_skb_to_peer" },
-	{ TC, "tcf_classify" },
+	{ TC, "tcf_classify" }, { TC, "tc_program" },
 	{ TAP, "packet_rcv" }, { TAP, "tpacket_rcv" },
 	{ TAP, "dev_queue_xmit_nit" },
-	{ XDP, "do_xdp_generic" },
+	{ XDP, "do_xdp_generic" }, { XDP, "bpf_prog_run_generic_xdp" },
+	{ XDP, "xdp_do_generic_redirect" },
+	{ XDP, "xsk_generic_rcv" }, { XDP, "veth_xdp_rcv_skb" },
+	{ IPSEC, "xfrm_output_resume" }, { IPSEC, "xfrm_input" },
+	{ OVS, "ovs_vport_receive" }, { OVS, "ovs_execute_actions" },
+	{ OVS, "ovs_dp_upcall" },
+	{ FRAGMENT, "ip_do_fragment" }, { FRAGMENT, "ip6_fragment" },
+	{ FRAGMENT, "ip_frag_next" }, { FRAGMENT, "ip6_frag_next" },
+	{ FRAGMENT, "inet_frag_queue_insert" }, { FRAGMENT, "skb_morph" },
+	{ FRAGMENT, "inet_frag_reasm_finish" },
+	{ FRAGMENT, "ipv6_parse_hopopts" }, { FRAGMENT, "ipv6_destopt_rcv" },
+	{ FRAGMENT, "ipv6_rthdr_rcv" },
+	{ UDP, "udp_sendmsg" }, { UDP, "udpv6_sendmsg" },
+	{ UDP, "ip_generic_getfrag" }, { UDP, "udp_send_skb" },
+	{ UDP, "udp_v6_send_skb" }, { UDP, "__skb_recv_udp" },
+	{ MPTCP, "mptcp_data_ready" },
+	{ TLS, "tls_rx_one_record" }, { TLS, "tls_strp_copyin" },
+	{ TLS, "tcp_read_done" },
+	{ MPTCP | TLS, "__kfree_skb" },
+	{ MPTCP | TLS, "skb_attempt_defer_free" },
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
@@ -91,12 +126,15 @@ unsigned int stage_groups__read(const char *text, char *err, size_t len)
 	return 0;
 }
 
-bool stage_groups__want(unsigned int set, const char *hook)
+bool stage_groups__want(unsigned int set, bool udp, const char *hook)
 {
 	size_t i;
 
 	if (!set)
 		return false;
+	/* Datagrams are followed only where they are asked for. */
+	if (!udp)
+		set &= ~UDP;
 	for (i = 0; i < COUNT(members); i++)
 		if (!strcmp(members[i].hook, hook))
 			return set & members[i].group;
