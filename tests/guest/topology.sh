@@ -46,31 +46,59 @@ pod() {
 	neighbours "$4" eth0 "10.$3.0.2" "$1" "$2" "10.$3.0.1"
 }
 
-# exchange CLIENT SERVER ADDRESS PORT LISTEN COUNT SIZE: COUNT writes of SIZE
-# bytes each way, each read before the next; ends when both have closed.
+# exchange CLIENT SERVER ADDRESS PORT LISTEN COUNT SIZE [KIND]: COUNT writes of
+# SIZE bytes each way, each read before the next; ends when both have closed.
+# KIND: mptcp, ktls, udp, or options, as TCP with IPv6 destination options.
 exchange() {
 	python3 -IS - "$@" <<'END'
-import ctypes, os, socket, sys
-client, server, address, port, listen, count, size = sys.argv[1:]
+import ctypes, os, socket, struct, sys
+client, server, address, port, listen, count, size, *kind = sys.argv[1:]
+kind = kind[0] if kind else "tcp"
 libc = ctypes.CDLL(None, use_errno=True)
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+sort = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
 def enter(ns):
     with open("/run/netns/" + ns) as f:
         if libc.setns(f.fileno(), 0x40000000):
             raise OSError(ctypes.get_errno(), "setns")
+def open_socket():
+    s = socket.socket(family, sort, 262 if kind == "mptcp" else 0)
+    s.settimeout(20)
+    if kind == "options":  # IPV6_DSTOPTS: one of padding
+        s.setsockopt(socket.IPPROTO_IPV6, 59, bytes([0, 0, 1, 4, 0, 0, 0, 0]))
+    return s
 enter(server)
-listener = socket.create_server(("", int(listen)))
+listener = open_socket()
+listener.bind(("", int(listen)))
 enter(client)
-a = socket.create_connection((address, int(port)), 20)
-b = listener.accept()[0]
+a = open_socket()
+if kind == "udp":
+    a.connect((address, int(port)))
+    a.send(b"first")
+    b = listener
+    b.connect(b.recvfrom(10)[1])
+    b.send(b"first")
+    a.recv(10)
+else:
+    listener.listen()
+    a.connect((address, int(port)))
+    b = listener.accept()[0]
+if kind == "ktls":  # TLS 1.2, AES-128-GCM; one key is enough here
+    info = struct.pack("HH", 0x303, 51) + bytes(8 + 16 + 4 + 8)
+    for s in a, b:
+        s.setsockopt(socket.IPPROTO_TCP, 31, b"tls")
+        for way in 1, 2:
+            s.setsockopt(282, way, info)
 size = int(size)
-for i in range(int(count)):
+for i in range(int(count) - (kind == "udp")):
     for x, y in (a, b), (b, a):
         x.sendall(b"x" * size)
         left = size
         while left:
             left -= len(y.recv(left))
 a.close()
-b.recv(1)
+if kind != "udp":
+    b.recv(1)
 b.close()
 END
 }
@@ -222,10 +250,13 @@ stacked() {
 }
 
 # record OUT GROUPS EXCHANGE...: until both ends of the exchange have closed.
+# RECORD: further options.
 record() {
 	local out=$1 groups=$2
 	shift 2
-	"$PP" record --sample 1 --stages "$groups" --events "$out.events" \
+	# shellcheck disable=SC2086 # several words
+	"$PP" record --sample 1 ${RECORD:-} --stages "$groups" \
+		--events "$out.events" \
 		-o "$out" -- bash -c "$(declare -f wait_for closed exchange)
 		exchange $* && wait_for 60 closed $1 $2" 2>err ||
 		{ cat err; return 1; }

@@ -8,13 +8,17 @@
 . "$(dirname "$0")/../profiles.sh"
 # shellcheck source=tests/guest/topology.sh
 . "$(dirname "$0")/../topology.sh"
+# shellcheck source=tests/guest/topology_devices.sh
+. "$(dirname "$0")/../topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-plan 4
-modprobe -q wireguard
+plan 8
+for module in wireguard vxlan ip6_gre ip6_tunnel sit; do
+	modprobe -q "$module"
+done
 
 # Steps: 7 writes of 20,000 bytes each way, from pod to pod, through a tunnel
 # between their hosts.
@@ -62,3 +66,32 @@ case_wireguard() {
 		is "$(grep -cE ' crypt$' way)" 2 && grep -q '^End: delivered' way
 }
 check "a journey through WireGuard" case_wireguard
+
+# overlay KIND: 23 writes each way, from pod to pod, through a tunnel over IPv6.
+# Expected: both devices of the tunnel count what is wrapped and unwrapped.
+overlay() {
+	local sent
+	fresh
+	"$1_hosts" || return
+	record "$1" tunnel,forward p1 p2 10.3.0.2 4000 4000 23 100 || return
+	sent=$(snmp_of Tcp OutSegs p1 p2)
+	is "$(passed "$1" encap decap)" "$(($(link_of g1 tunnel tx) +
+		$(link_of g2 tunnel tx))) $(($(link_of g1 tunnel rx) +
+		$(link_of g2 tunnel rx)))" &&
+		is "$(passed "$1" encap)" "$sent" && whole "$1" "$sent"
+}
+check "VXLAN over IPv6" overlay vxlan6
+check "GRE over IPv6" overlay ip6gre
+check "IPv4 in IPv6" overlay ip4ip6
+
+# Steps: 23 writes each way through IPv6 in IPv4.
+# Expected: as before.
+case_sit() {
+	local sent
+	fresh
+	sit_hosts || return
+	record sit tunnel p1 p2 fd01::3 4000 4000 23 100 || return
+	sent=$(snmp_of Tcp OutSegs p1 p2)
+	is "$(passed sit encap decap)" "$sent $sent" && whole sit "$sent"
+}
+check "IPv6 in IPv4" case_sit
