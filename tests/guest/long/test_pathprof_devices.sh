@@ -1,101 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# pathprof --stages: datagrams, readers that are not TCP's, bonds, IPsec, Open
-# vSwitch, fragments.  As test_pathprof_stack.sh: each stage has as many packets
-# as a counter of the kernel, and each packet one path.
+# pathprof --stages: readers that are not TCP's, bonds, IPsec, Open vSwitch.  As
+# test_pathprof_stack.sh: each stage has as many packets as a counter of the
+# kernel, and each packet one path.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 # shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
+. "$(dirname "$0")/../profiles.sh"
 # shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/topology.sh"
+. "$(dirname "$0")/../topology.sh"
 # shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/topology_devices.sh"
+. "$(dirname "$0")/../topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-plan 9
-for module in bonding openvswitch tls esp4 veth; do
+plan 5
+for module in bonding openvswitch tls esp4; do
 	modprobe -q "$module"
 done
-
-# udp ADDRESS SIZE COUNTER_FILE WORD...: 23 datagrams each way.
-# Expected: each has been written, copied and sent, and read with its copy.
-udp() {
-	local sent read
-	fresh
-	pods6 || return
-	RECORD=--udp record udp udp p1 p2 "$1" 4000 4000 23 "$2" udp || return
-	sent=$("$3" "$4" p1 p2) read=$("$3" "$5" p1 p2)
-	is "$(passed udp send fill udp dev)" "$sent $sent $sent $sent" &&
-		is "$(passed udp copy)" "$read" &&
-		is "$(fields udp 'n("tx", "delivered", "udp", "@done", "@copy")')" \
-			"$read" && whole udp "$sent"
-}
-
-udp4_of() { snmp_of Udp "$@"; }
-
-# udp6_of WORD NETNS...
-udp6_of() {
-	local word=$1 ns
-	shift
-	for ns; do
-		ip netns exec "$ns" cat /proc/net/snmp6
-	done | awk -v word="$word" '$1 == word { sum += $2 } END { print sum + 0 }'
-}
-
-check "UDP from write to copy" udp 10.1.0.3 100 udp4_of OutDatagrams InDatagrams
-check "UDP over IPv6" udp fd01::3 100 udp6_of Udp6OutDatagrams Udp6InDatagrams
-
-# Steps: 23 datagrams each way, each too long for one frame.
-# Expected: each is divided and put together as often as IP counts; its first
-# fragment carries the path, and the others are counted.
-case_fragments() {
-	local whole_ones parts
-	fresh
-	pods || return
-	RECORD=--udp record fragments udp,fragment p1 p2 10.1.0.3 4000 4000 23 \
-		5000 udp || return
-	whole_ones=$(snmp_of Ip ReasmOKs p1 p2)
-	parts=$(snmp_of Ip FragCreates p1 p2)
-	more_than "$whole_ones" 40 "datagrams put together" &&
-		is "$(passed fragments frag)" "$(snmp_of Ip FragOKs p1 p2)" &&
-		is "$(passed fragments defrag reasm)" \
-			"$whole_ones $whole_ones" &&
-		more_than "$(fields fragments 'p["counters"]["fragments"]')" \
-			$((parts - whole_ones - 1)) "later fragments" &&
-		whole fragments "$(snmp_of Udp OutDatagrams p1 p2)"
-}
-check "fragments of IPv4" case_fragments
-
-# Steps: 23 writes each way, with a destination options header before TCP.
-# Expected: TCP behind that header is followed; nft counts what has its stage.
-case_options() {
-	local ns counted=0
-	fresh
-	pods6 || return
-	for ns in p1 p2; do
-		ip netns exec "$ns" nft "table ip6 t {
-			counter options { }
-			chain c {
-				type filter hook input priority 0
-				exthdr dst exists counter name options
-			}
-		}" || return
-	done
-	record options fragment p1 p2 fd01::3 4000 4000 23 100 options || return
-	for ns in p1 p2; do
-		counted=$((counted + $(ip netns exec "$ns" nft list counter ip6 t \
-			options | awk '$1 == "packets" { print $2 }')))
-	done
-	more_than "$counted" 46 "packets with the header" &&
-		is "$(passed options ext6)" "$counted" &&
-		whole options "$(snmp_of Tcp OutSegs p1 p2)"
-}
-check "IPv6 extension headers" case_options
 
 # data_of NETNS...: segments with new data.
 data_of() {

@@ -5,13 +5,13 @@
 # program drops, sends elsewhere or gives to a socket ends as that.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 # shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
+. "$(dirname "$0")/../profiles.sh"
 # shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/topology.sh"
+. "$(dirname "$0")/../topology.sh"
 # shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/topology_devices.sh"
+. "$(dirname "$0")/../topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
