@@ -5,8 +5,9 @@
 usage: bpf_programs.py tcx NETNS DEVICE PIN
                            a program that passes every packet at tcx's ingress;
                            its link is pinned
-       bpf_programs.py drop PIN        an XDP program that drops everything
-       bpf_programs.py redirect PIN    one that sends everything back
+       bpf_programs.py native|generic NETNS DEVICE VERDICT PIN
+                           an XDP program with this verdict for all packets: 1
+                           drops, 2 passes, 3 sends back; its link is pinned
        bpf_programs.py socket NETNS DEVICE COUNT COMMAND...
                            runs COMMAND while generic XDP hands all packets to an
                            AF_XDP socket; prints how many came, of COUNT
@@ -24,7 +25,7 @@ SYS_BPF = 321
 MAP_CREATE, MAP_UPDATE, PROG_LOAD, OBJ_PIN, BTF_LOAD, LINK_CREATE = \
     0, 2, 5, 6, 18, 28
 SCHED_CLS, XDP, XSKMAP, TCX_INGRESS = 3, 6, 17, 46
-ATTACH_XDP, GENERIC = 37, 2
+ATTACH_XDP, GENERIC, NATIVE = 37, 2, 4
 LIBC = ctypes.CDLL(None, use_errno=True)
 FRAMES, SIZE = 64, 2048
 
@@ -140,15 +141,13 @@ def deliver(device: str, count: int, command: list[str]) -> None:
 
 def main() -> None:
     what, *words = sys.argv[1:]
-    if what in ("tcx", "socket"):
-        enter(words.pop(0))
+    enter(words.pop(0))
     if what == "tcx":
         pin(link(load(SCHED_CLS, returns(-1), True), words[0], TCX_INGRESS),
             words[1])
-    elif what == "drop":
-        pin(load(XDP, returns(1)), words[0])
-    elif what == "redirect":
-        pin(load(XDP, returns(3)), words[0])
+    elif what in ("native", "generic"):
+        pin(link(load(XDP, returns(int(words[1]))), words[0], ATTACH_XDP,
+                 GENERIC if what == "generic" else NATIVE), words[2])
     else:
         deliver(words[0], int(words[1]), words[2:])
 

@@ -81,44 +81,39 @@ fi
 passes() {
 	local ns ran
 	fresh
-	pods && pinned pass || return
-	python3 -IS "$TOP/tests/guest/xdp_pass.py" /sys/fs/bpf/pass || return
+	pods || return
 	for ns in $3; do
-		ip -n "$ns" link set eth0 "$1" pinned /sys/fs/bpf/pass ||
-			return
+		pinned "$ns"
+		"${programs[@]}" "$1" "$ns" eth0 2 "/sys/fs/bpf/$ns" || return
 	done
 	record "$1" xdp p1 p2 10.1.0.3 4000 4000 23 100 || return
 	ran=$(runs_of pass)
-	rm -f /sys/fs/bpf/pass
+	rm -f /sys/fs/bpf/p1 /sys/fs/bpf/p2
 	more_than "$ran" 23 "runs of the program" &&
 		is "$(passed "$1" "$2")" "$ran" &&
 		whole "$1" "$(snmp_of Tcp OutSegs p1 p2)"
 }
-check "native XDP on veth" passes xdpdrv xdp_drv "p1 p2"
-check "generic XDP" passes xdpgeneric xdp p2
+check "native XDP on veth" passes native xdp_drv "p1 p2"
+check "generic XDP" passes generic xdp p2
 
-# verdict KIND END: 7 datagrams to a device whose program does that with them.
+# verdict NAME END VERDICT: 7 datagrams to a device whose program does that with them.
 verdict() {
 	fresh
-	pods && pinned "$1" || return
-	"${programs[@]}" "$1" "/sys/fs/bpf/$1" &&
-		ip -n p2 link set eth0 xdpdrv pinned "/sys/fs/bpf/$1" ||
-		return
+	pods && pinned p1 && pinned p2 || return
 	# The other end takes frames only if it has a program, too.
-	pinned pass
-	python3 -IS "$TOP/tests/guest/xdp_pass.py" /sys/fs/bpf/pass &&
-		ip -n p1 link set eth0 xdpdrv pinned /sys/fs/bpf/pass || return
+	"${programs[@]}" native p2 eth0 "$3" /sys/fs/bpf/p2 &&
+		"${programs[@]}" native p1 eth0 2 /sys/fs/bpf/p1 || return
 	"$PP" record --sample 1 --udp --stages xdp -o "$1.json" -- bash -c \
 		"$(declare -f datagrams); datagrams 7" || return
-	rm -f "/sys/fs/bpf/$1" /sys/fs/bpf/pass
+	rm -f /sys/fs/bpf/p1 /sys/fs/bpf/p2
 	fields "$1.json" '"\n".join(str((x["packets"], x["end"],
 		*(names[i] for i in x["stages"]))) for x in p["paths"])' |
 		sed 's/^/# /' >&3
 	is "$(fields "$1.json" "n('tx', '@xdp_drv', '$2'), a['unaccounted']")" \
 		"7 0"
 }
-check "XDP drops" verdict drop dropped
-check "XDP sends back" verdict redirect sent
+check "XDP drops" verdict drop dropped 1
+check "XDP sends back" verdict redirect sent 3
 
 # Steps: 7 datagrams to a device whose generic XDP program gives all packets to
 # an AF_XDP socket.
