@@ -52,7 +52,7 @@ case_tcx() {
 	fresh
 	pods && pinned link || return
 	"${programs[@]}" tcx p2 eth0 /sys/fs/bpf/link 2>err || {
-		grep -q 'Invalid argument' err && {
+		grep -q 'Errno 22' err && {
 			rm -f /sys/fs/bpf/link
 			return 4
 		}
