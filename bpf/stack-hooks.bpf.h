@@ -65,8 +65,10 @@ STACK_TRACE(consume_skb, struct sk_buff *skb)
 { stack_end(KEY(skb), END_CONSUMED, 0, 0); return 0; }
 STACK_TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
-	if (!stack_end(KEY(skb), END_DROPPED, reason, address(location)))
-		tx_dropped(skb, reason, address(location));
+	if (stack_end(KEY(skb), END_DROPPED, reason, address(location)))
+		return 0;
+	tx_dropped(skb, reason, address(location));
+	xdp_copy_dropped(reason, address(location));
 	return 0;
 }
 

@@ -25,11 +25,37 @@ struct {
 	__type(value, __u64);
 } xdp_in_hand SEC(".maps");
 
+/* The packet that native XDP of veth works on, on this CPU; 0: none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} xdp_at_veth SEC(".maps");
+
 /* veth calls this for every packet where it polls, with a program or not. */
 static __always_inline void xdp_native(struct veth_rq *rq, struct sk_buff *skb)
 {
-	if (tracked_any() && BPF_CORE_READ(rq, xdp_prog))
-		follow(address(skb), ST_XDP_NATIVE, 0, 0);
+	__u64 *key;
+
+	if (!tracked_any() || !BPF_CORE_READ(rq, xdp_prog))
+		return;
+	key = bpf_map_lookup_elem(&xdp_at_veth, &(__u32){ 0 });
+	if (key)
+		*key = address(skb);
+	follow(address(skb), ST_XDP_NATIVE, 0, 0);
+}
+
+/*
+ * A buffer is dropped that no entry has.  It is the copy that veth made of the
+ * packet for the program, if the program is at work.
+ */
+static __always_inline void xdp_copy_dropped(__u32 reason, __u64 location)
+{
+	__u64 *key = bpf_map_lookup_elem(&xdp_at_veth, &(__u32){ 0 });
+
+	if (key && *key)
+		stack_end(*key, END_DROPPED, reason, location);
 }
 
 /* A program has sent a packet elsewhere, and it has not gone on from there. */
@@ -59,6 +85,10 @@ __noinline int xdp_frame(__u64 key, __u32 stage)
 static __always_inline void xdp_native_done(struct sk_buff *skb,
 					    struct sk_buff *left)
 {
+	__u64 *key = bpf_map_lookup_elem(&xdp_at_veth, &(__u32){ 0 });
+
+	if (key)
+		*key = 0;
 	if (left)
 		stack_moves(address(skb), address(left));
 	else
