@@ -76,7 +76,7 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
 		h->family = 6;
 		behind = IPV6_HEADER | ip[6] << 16;
 		if (ipv6_is_extension(ip[6]))
-			behind = ipv6_transport((__u64)from, linear);
+			behind = ipv6_transport(address(from), linear);
 		if (!behind)
 			goto unparsed;
 		if (behind == IPV6_LATER)
