@@ -106,7 +106,7 @@ TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
       int packets, struct sk_buff *skb)
 { follow(TX(skb), ST_TX_DEQUEUE, 0, 0); return 0; }
 TRACE(net_dev_start_xmit, struct sk_buff *skb)
-{ tx_start(skb); return 0; }
+{ tx_start(TX(skb)); return 0; }
 TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
 { tx_sent(skb, rc); return 0; }
 

@@ -47,7 +47,7 @@ STACK_TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
 	    int packets, struct sk_buff *skb)
 { follow(KEY(skb), ST_TX_DEQUEUE, 0, 0); return 0; }
 STACK_TRACE(net_dev_start_xmit, struct sk_buff *skb)
-{ stack_start(skb); return 0; }
+{ tx_start(KEY(skb)); return 0; }
 STACK_TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
 { stack_sent(skb, rc); return 0; }
 STACK_FEXIT(__skb_gso_segment, struct sk_buff *skb, netdev_features_t features,

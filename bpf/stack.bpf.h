@@ -384,21 +384,6 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-/* The driver gets the packet. */
-static __always_inline void stack_start(struct sk_buff *skb)
-{
-	__u64 key = address(skb);
-	struct tracked_pkt *t;
-	__u32 at;
-
-	t = tracked_find(key, &at);
-	if (!t)
-		return;
-	t->cpu = bpf_get_smp_processor_id();
-	tracked_mark(t, ST_TX_START, bpf_ktime_get_ns());
-	tracked_unlock(at, key);
-}
-
 /*
  * The driver's call has returned.  If the packet is not at the driver any more,
  * it is on another device of this host, or in a queue of a lower one.  It may

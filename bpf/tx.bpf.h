@@ -423,9 +423,8 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 }
 
 /* The driver gets the packet.  What it drops in this call, it drops here. */
-static __always_inline void tx_start(struct sk_buff *skb)
+static __always_inline void tx_start(__u64 key)
 {
-	__u64 key = address(skb) | KEY_TX;
 	struct tracked_pkt *t;
 	__u32 at;
 

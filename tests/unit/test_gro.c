@@ -263,7 +263,7 @@ static void forward(int rc)
 	rx_netif(&first);
 	first.skb_iif = 3;
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	tx_sent(&first, rc);
 }
 
@@ -294,14 +294,14 @@ static void case_driver(void)
 
 	begin();
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	packet_end(address(&first), END_DROPPED, 2, 7, 1);
 	good = !ended(PATHPROF_END_MAX);
 	tx_sent(&first, 0);
 	good &= ended_at(END_SENT, ST_TX_SENT) && balanced();
 	begin();
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	packet_end(address(&first), END_DROPPED, 2, 7, 0);
 	tx_sent(&first, 1);
 	good &= ended_at(END_DROPPED, ST_DROP) &&
@@ -359,7 +359,7 @@ static void case_sender_unlocked(void)
 {
 	begin();
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	locks = 0;
 	packet_end(address(&first), END_CONSUMED, 0, 0, 1);
 	report("a receiver does not lock the sender's entry",
@@ -378,12 +378,12 @@ static void case_address_sent_again(void)
 
 	begin();
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	this_cpu = 1;
 	tx_leftover(address(&first) | KEY_TX);
 	good = ended_at(END_SENT, ST_TX_SENT);
 	tx_dev(&first);
-	tx_start(&first);
+	tx_start(address(&first) | KEY_TX);
 	this_cpu = 0;
 	locks = 0;
 	tx_sent(&first, 0);
