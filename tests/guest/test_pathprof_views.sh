@@ -12,15 +12,18 @@ cd "$TMP" || exit
 stage_pathprof || exit
 
 # dump FILE: tcpdump of the loopback in the background, ready when this returns.
+# Without -s a slot of its ring holds 256 KB, so that there are eight.
 dump() {
-	tcpdump -i lo -nn --immediate-mode -w "$1" tcp 2>dump.log &
+	tcpdump -i lo -nn -U -s 256 -B 8192 --immediate-mode -w "$1" tcp \
+		2>dump.log &
 	dumper=$!
 	wait_for 20 grep -q '^tcpdump: listening' dump.log
 }
 dump_ends() {
-	wait_for 20 dumped "$1"
+	wait_for 60 dumped "$1" || return
 	kill -INT "$dumper"
-	wait "$dumper"
+	wait "$dumper" || return
+	grep -q '^0 packets dropped by kernel' dump.log
 }
 # Are both FINs of the last connection in the file?
 dumped() { [ "$(matching "$1" 'tcp port 4099 and tcp[13] & 1 != 0')" -ge 2 ]; }
@@ -47,7 +50,7 @@ case_capture() {
 		--events c.events -o c.json -- bash -c "
 		$(declare -f ping_pong)
 		ping_pong 4035 9 127.0.0.1 4099 1 127.0.0.1" || return
-	dump_ends lo.pcap
+	dump_ends lo.pcap || return
 	"$PP" journey c.events --pcapng >c.pcapng || return
 	tcpdump -nn -t -r c.pcapng 2>/dev/null | sort >captured
 	tcpdump -nn -t -r lo.pcap 'tcp port 4035' 2>/dev/null | sort >wire
