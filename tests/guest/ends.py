@@ -525,9 +525,20 @@ def one_run(pathprof, seed, net):
         return words, None
     lines = [f"{what}: pathprof {ours}, kernel {theirs}"
              for what, ours, theirs in bad]
-    for end in "stale", "reentered", "evicted", "dropped", "@listen", "@request":
-        lines += list(profile.describe(end))[:6]
+    lines += [line for want in suspects(bad) for line in profile.describe(*want)]
     return words, [f"{missed} missed", *lines]
+
+
+def suspects(bad):
+    """Which paths to print for these differences."""
+    for end in "stale", "reentered", "evicted", "dropped", "@listen", "@request":
+        yield end,
+    names = " ".join(row[0] for row in bad)
+    # How else those ended that are missing.
+    for word, want in ("datagrams", "udp"), ("joined", "data"):
+        if word in names:
+            for end in "unread", "consumed", "joined", "delivered":
+                yield "rx", want, end
 
 
 def main():
