@@ -141,6 +141,38 @@ static __always_inline __u32 rx_end_stage(__u32 end)
 	       end == END_COALESCED ? ST_RX_COALESCED : ST_RX_FREE;
 }
 
+/* A received packet was freed: its locked entry ends. */
+static __always_inline void rx_freed(struct tracked_pkt *t, __u32 at, __u32 end,
+				     __u32 reason, __u64 location)
+{
+	/* Refused before its acknowledgement was looked at? */
+	if (end == END_DROPPED && !reason_is_general(reason))
+		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+	end = rx_ended(t, end, reason);
+	if (end == END_DROPPED) {
+		t->path.reason = reason;
+		t->path.location = location;
+	}
+	tracked_mark(t, rx_end_stage(end), bpf_ktime_get_ns());
+	path_sum(t, end);
+	tracked_release(at);
+}
+
+/*
+ * Unlock the entry of a packet that waits for a reader, who may have ended it
+ * meanwhile, on another CPU.  Why it was dropped, if so, is not known.
+ */
+__noinline int rx_yield(__u64 key, __u32 at)
+{
+	__u32 end = tracked_yield(at, key);
+
+	if (end)
+		rx_freed(tracked_at(at), at, end,
+			 bpf_core_enum_value(enum skb_drop_reason,
+					     SKB_DROP_REASON_NOT_SPECIFIED), 0);
+	return 0;
+}
+
 /*
  * A packet is freed, or its data joined to another.  Until the driver has it,
  * the packet is the sender's.  If there is a receiver's entry as well, TCP has
@@ -187,30 +219,25 @@ received:
 	at = tracked_lock(key);
 	if (at == NOT_TRACKED)
 		return sent;
-	t = tracked_at(at);
-	/* Refused before its acknowledgement was looked at? */
-	if (end == END_DROPPED && !reason_is_general(reason))
-		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-	end = rx_ended(t, end, reason);
-	if (end == END_DROPPED) {
-		t->path.reason = reason;
-		t->path.location = location;
-	}
-	tracked_mark(t, rx_end_stage(end), bpf_ktime_get_ns());
-	path_sum(t, end);
-	tracked_release(at);
+	rx_freed(tracked_at(at), at, end, reason, location);
 	return 1;
 }
 
 /*
  * The reader of a datagram is done with it.  One that only peeked holds one
  * reference of several.  From 6.18 on no tracepoint reports that the reader
- * freed it (skb_attempt_defer_free()).
+ * freed it (skb_attempt_defer_free()).  The CPU that queued it may still note
+ * that it woke the reader.
  */
 static __always_inline void udp_read(struct sk_buff *skb)
 {
-	if (skb->users.refs.counter == 1)
-		packet_end(address(skb), END_CONSUMED, 0, 0, 1);
+	__u64 key = address(skb);
+
+	if (skb->users.refs.counter != 1 || !tracked_any())
+		return;
+	packet_end(key, END_CONSUMED, 0, 0, 1);
+	if (tracked_hand(key, END_CONSUMED))
+		packet_end(key, END_CONSUMED, 0, 0, 1);
 }
 
 #endif

@@ -108,7 +108,7 @@ TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
 TRACE(net_dev_start_xmit, struct sk_buff *skb)
 { tx_start(TX(skb)); return 0; }
 TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
-{ tx_sent(skb, rc); return 0; }
+{ tx_sent(TX(skb), rc); return 0; }
 
 /* Finer stages, attached on request only. */
 FENTRY(ip_rcv_core, struct sk_buff *skb)

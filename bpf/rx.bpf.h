@@ -23,6 +23,7 @@
 /* The packets one CPU works on. */
 struct cpu_work {
 	__u64 gro_key;		/* handed to GRO */
+	__u64 gro_ns;		/* its last_ns; 0 if it is not followed */
 	__u64 rx_key;		/* in TCP; only if its returns are not hooked */
 	__u64 rx_sk;
 };
@@ -58,28 +59,29 @@ static __always_inline void rx_segments(struct tracked_pkt *t, struct sk_buff *s
 		t->path.flags |= PF_SUPER;
 }
 
-static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
-				     __u32 facts)
+/* The clock where its path begins; 0 if it is not followed. */
+static __always_inline __u64 rx_begin(struct sk_buff *skb, __u32 stage,
+				      __u32 facts)
 {
-	__u64 key = address(skb);
+	__u64 key = address(skb), now;
 	struct headers h = {};
 	struct tracked_pkt *t;
 	__u32 at;
 
 	if (!filter_dev(skb->dev)) {
 		count(CN_FILTERED);
-		return;
+		return 0;
 	}
 	if (!parse_rx(skb, &h))
-		return;
+		return 0;
 	if (!pcap_match_rx(skb)) {
 		count(CN_FILTERED);
-		return;
+		return 0;
 	}
 	count(CN_SAMPLED);
 	at = tracked_new(key);
 	if (at == NOT_TRACKED)
-		return;
+		return 0;
 	t = tracked_at(at);
 	tracked_init(t, DIR_RX, stage, 0);
 	t->path.flags = h.flags;
@@ -100,7 +102,9 @@ static __always_inline void rx_begin(struct sk_buff *skb, __u32 stage,
 		capture_bytes(t, address(skb->data), skb->len - skb->data_len,
 			      skb->len);
 	tracked_leave(t);
+	now = t->last_ns;
 	tracked_unlock(at, key);
+	return now;
 }
 
 /*
@@ -136,9 +140,12 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 {
 	struct cpu_work *c = cpu_work();
 	struct gro_dev *d;
+	__u64 begun;
 
-	if (c)
+	if (c) {
 		c->gro_key = address(skb);
+		c->gro_ns = 0;
+	}
 	rx_leftover(address(skb), skb->skb_iif);
 	/* Headers in page fragments: the stack's entry sees them linear. */
 	if (skb->len - skb->data_len < 40)
@@ -148,9 +155,35 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 		WRITE_ONCE(d->dev, address(skb->dev));
 		WRITE_ONCE(d->jiffies, bpf_jiffies64());
 	}
-	if (sample_due(DIR_RX))
-		rx_begin(skb, ST_RX_GRO,
+	if (!sample_due(DIR_RX))
+		return;
+	begun = rx_begin(skb, ST_RX_GRO,
 			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
+	if (c)
+		c->gro_ns = begun;
+}
+
+/*
+ * GRO has merged a packet into another, and may have freed it: what began at
+ * another time is another packet.
+ */
+static __always_inline void rx_merged(__u64 key, __u64 begun)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	if (!begun || !tracked_any())
+		return;
+	at = tracked_seek(key);
+	if (at == NOT_TRACKED)
+		return;
+	t = tracked_at(at);
+	if (READ_ONCE(t->last) != ST_RX_GRO ||
+	    READ_ONCE(t->last_ns) != begun || !tracked_claim(at, key))
+		return;
+	tracked_mark(t, ST_RX_MERGED, bpf_ktime_get_ns());
+	path_sum(t, END_MERGED);
+	tracked_release(at);
 }
 
 /*
@@ -168,7 +201,7 @@ static __always_inline void rx_gro_result(int result)
 		return;
 	c->gro_key = 0;
 	if (gro_merged(result))
-		follow_end(key, ST_RX_MERGED, END_MERGED);
+		rx_merged(key, c->gro_ns);
 }
 
 /* True if the packet is already followed, from GRO on. */
@@ -219,14 +252,14 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 	/* A reader elsewhere may have been faster than we hear of TCP's end. */
 	if (t->sk != sk || stage_waits(t->last) ||
 	    t->path.flags & PF_COPIED) {
-		tracked_unlock(at, key);
+		rx_yield(key, at);
 		return 0;
 	}
 	if (t->path.flags & PF_DATA) {
 		t->path.facts |= facts & FACT_ACK_LATER &
 			-!(t->path.facts & FACT_ACK_NOW);
 		tracked_mark(t, ST_RX_DONE, bpf_ktime_get_ns());
-		tracked_unlock(at, key);
+		rx_yield(key, at);
 		return 0;
 	}
 	tracked_mark(t, ST_RX_USED, bpf_ktime_get_ns());
@@ -322,7 +355,7 @@ static __always_inline void rx_sock_stage(const struct sock *sk, __u32 stage)
 	if (!t)
 		return;
 	tracked_mark(t, stage, bpf_ktime_get_ns());
-	tracked_unlock(at, key);
+	rx_yield(key, at);
 }
 
 static __always_inline void rx_copy(struct sk_buff *skb)

@@ -49,18 +49,14 @@ STACK_TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
 STACK_TRACE(net_dev_start_xmit, struct sk_buff *skb)
 { tx_start(KEY(skb)); return 0; }
 STACK_TRACE(net_dev_xmit, struct sk_buff *skb, int rc)
-{ stack_sent(skb, rc); return 0; }
+{ tx_sent(KEY(skb), rc); return 0; }
 STACK_FEXIT(__skb_gso_segment, struct sk_buff *skb, netdev_features_t features,
 	    bool tx_path, struct sk_buff *list)
 { stack_split(skb, list); return 0; }
 STACK_FENTRY(kfree_skb_partial, struct sk_buff *skb)
 { stack_end(KEY(skb), END_COALESCED, 0, 0); return 0; }
 STACK_FENTRY(skb_consume_udp, struct sock *sk, struct sk_buff *skb)
-{
-	if (skb->users.refs.counter == 1)
-		stack_end(KEY(skb), END_CONSUMED, 0, 0);
-	return 0;
-}
+{ stack_udp_read(skb); return 0; }
 STACK_TRACE(consume_skb, struct sk_buff *skb)
 { stack_end(KEY(skb), END_CONSUMED, 0, 0); return 0; }
 STACK_TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)

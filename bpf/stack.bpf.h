@@ -126,22 +126,23 @@ static __always_inline void stack_leftover(__u64 key)
 }
 
 /*
- * A packet enters the stack, or GRO.  True if it is followed already: it came
- * from another device of this host, or out of a tunnel or a bridge.
+ * A packet enters the stack, or GRO.  If it is followed already, it came
+ * from another device of this host, or out of a tunnel or a bridge: the clock
+ * then, else 0.
  */
-static __always_inline bool stack_enters(struct sk_buff *skb, __u32 stage)
+static __always_inline __u64 stack_enters(struct sk_buff *skb, __u32 stage)
 {
-	__u64 key = address(skb);
+	__u64 key = address(skb), now;
 	struct tracked_pkt *t;
 	__u32 at, segments;
 
 	t = tracked_find(key, &at);
 	if (!t)
-		return false;
+		return 0;
 	if (stage_of(t->last, BY_SOCKET)) {
 		path_sum(t, stack_left(t));
 		tracked_release(at);
-		return false;
+		return 0;
 	}
 	if (stage == ST_RX_NETIF) {
 		segments = skb->data_len ? gso_segments(skb) : t->segments;
@@ -153,8 +154,9 @@ static __always_inline bool stack_enters(struct sk_buff *skb, __u32 stage)
 	tracked_mark(t, stage, bpf_ktime_get_ns());
 	stack_where(t, skb, address(skb->data));
 	tracked_leave(t);
+	now = t->last_ns;
 	tracked_unlock(at, key);
-	return true;
+	return now;
 }
 
 /*
@@ -190,19 +192,20 @@ static __always_inline bool stack_drawn(struct sk_buff *skb, __u64 crossed)
 static __always_inline void stack_gro(struct sk_buff *skb)
 {
 	struct cpu_work *c = cpu_work();
+	__u64 begun = stack_enters(skb, ST_RX_GRO);
 
-	if (c)
-		c->gro_key = address(skb);
-	if (stack_enters(skb, ST_RX_GRO))
+	if (!begun && skb->len - skb->data_len >= 40 &&
+	    !stack_drawn(skb, CROSSED)) {
+		stack_drew(skb->dev, 0);
+		if (sample_due(DIR_RX))
+			begun = rx_begin(skb, ST_RX_GRO,
+					 skb->dev->features & NETIF_F_GRO ?
+					 0 : FACT_GRO_OFF);
+	}
+	if (!c)
 		return;
-	if (skb->len - skb->data_len < 40)
-		return;
-	if (stack_drawn(skb, CROSSED))
-		return;
-	stack_drew(skb->dev, 0);
-	if (sample_due(DIR_RX))
-		rx_begin(skb, ST_RX_GRO,
-			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
+	c->gro_key = address(skb);
+	c->gro_ns = begun;
 }
 
 static __always_inline void stack_netif(struct sk_buff *skb)
@@ -283,7 +286,7 @@ static __always_inline void stack_ip(struct sock *sk, struct sk_buff *skb)
 	if (tracked_frozen())
 		return;
 	stack_leftover(key);
-	w = tx_announced(address(sk));
+	w = tx_announced(sk, skb);
 	if (!w)
 		return;
 	t = tx_take(key, w, ST_TX_IP, &at);
@@ -351,8 +354,7 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 
 	if (tracked_frozen() || stack_again(skb))
 		return;
-	/* What came in is not what TCP announced, whosever socket it has. */
-	w = sk && !skb->skb_iif ? tx_announced(address(sk)) : NULL;
+	w = tx_announced(sk, skb);
 	if (!w) {
 		/* It was drawn for where UDP sent it. */
 		if (config.datagrams && config.sample != 1 && sk &&
@@ -384,30 +386,6 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-/*
- * The driver's call has returned.  If the packet is not at the driver any more,
- * it is on another device of this host, or in a queue of a lower one.  It may
- * be gone, too: what another CPU gave to its driver is another packet.
- */
-static __always_inline void stack_sent(struct sk_buff *skb, int rc)
-{
-	__u64 key = address(skb);
-	struct tracked_pkt *t;
-	__u32 at;
-
-	if (!tracked_any())
-		return;
-	at = tracked_seek(key);
-	if (at == NOT_TRACKED)
-		return;
-	t = tracked_at(at);
-	if (READ_ONCE(t->last) != ST_TX_START ||
-	    READ_ONCE(t->cpu) != bpf_get_smp_processor_id())
-		return;
-	if (tracked_claim(at, key))
-		tx_returned(t, at, key, rc);
-}
-
 /* As packet_end(), where a packet has one entry for both directions. */
 __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 {
@@ -426,17 +404,15 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 		tracked_unlock(at, key);
 		return 1;
 	}
-	if (end == END_DROPPED && !reason_is_general(reason))
-		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
-	stage = rx_end_stage(end);
 	if (stage_of(t->last, BY_HOST)) {
-		end = rx_ended(t, end, reason);
-		stage = rx_end_stage(end);
-	} else if (end == END_CONSUMED) {
+		rx_freed(t, at, end, reason, location);
+		return 1;
+	}
+	stage = rx_end_stage(end);
+	if (end == END_CONSUMED) {
 		end = END_FREED;
 		stage = ST_TX_FREE;
-	}
-	if (end == END_DROPPED) {
+	} else if (end == END_DROPPED) {
 		t->path.reason = reason;
 		t->path.location = location;
 	}
@@ -444,6 +420,18 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 	path_sum(t, end);
 	tracked_release(at);
 	return 1;
+}
+
+/* As udp_read(). */
+static __always_inline void stack_udp_read(struct sk_buff *skb)
+{
+	__u64 key = address(skb);
+
+	if (skb->users.refs.counter != 1 || !tracked_any())
+		return;
+	stack_end(key, END_CONSUMED, 0, 0);
+	if (tracked_hand(key, END_CONSUMED))
+		stack_end(key, END_CONSUMED, 0, 0);
 }
 
 #endif

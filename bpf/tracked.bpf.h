@@ -6,7 +6,8 @@
  * no allocation.  A key's lowest bits are flags (addresses are aligned):
  * KEY_TX separates the directions, because over loopback and veth the receiver
  * works on a packet before the sender's driver call has returned; KEY_BUSY
- * marks an entry that is being written.
+ * marks an entry that is being written.  An end (END_*) beside KEY_BUSY is left
+ * there for the writer: see tracked_hand().
  */
 #ifndef PATHPROF_TRACKED_BPF_H
 #define PATHPROF_TRACKED_BPF_H
@@ -17,6 +18,7 @@
 
 #define KEY_TX		1ULL
 #define KEY_BUSY	2ULL
+#define KEY_END		2	/* the place of the end */
 #define NOT_TRACKED	0xffffffffU
 
 struct tracked_pkt tracked_pkts[TRACKED_MAX] __attribute__((aligned(64)));
@@ -95,6 +97,32 @@ __weak __u32 tracked_lock(__u64 key)
 }
 
 /*
+ * A packet that was not found to be ended may be locked by a hook on another
+ * CPU: leave the end to that hook, which calls tracked_yield().  True if it has
+ * unlocked the packet meanwhile.
+ */
+__noinline int tracked_hand(__u64 key, __u32 end)
+{
+	__u32 set = tracked_set(key), i;
+	__u64 *keys = &tracked_keys[set], was;
+
+	/* Else the compiler computes the address of each. */
+	asm volatile("" : "+r"(keys));
+	key |= KEY_BUSY;
+#pragma unroll
+	for (i = 0; i < TRACKED_WAYS; i++) {
+		if (READ_ONCE(keys[i]) != key)
+			continue;
+		was = __sync_val_compare_and_swap(&keys[i], key,
+					key | (__u64)end << KEY_END);
+		/* Else the compiler makes a number of the comparison. */
+		asm volatile("" : "+r"(was));
+		return was != key;
+	}
+	return 0;
+}
+
+/*
  * Find without locking, for hooks whose key may be out of date: the packet was
  * freed meanwhile, and another one has its address.  While an entry is locked,
  * the hooks of its own packet do not find it, and lose a stage or an end.  So
@@ -164,6 +192,20 @@ static __always_inline void tracked_store(__u32 at, __u64 key)
 static __always_inline void tracked_unlock(__u32 at, __u64 key)
 {
 	tracked_store(at, key);
+}
+
+/*
+ * Unlock, unless the packet was ended meanwhile: how, END_*, or 0.  The entry of
+ * one that was ended remains locked, and is the caller's to end.
+ */
+static __always_inline __u32 tracked_yield(__u32 at, __u64 key)
+{
+	__u64 was = __sync_val_compare_and_swap(
+		&tracked_keys[at & (TRACKED_MAX - 1)], key | KEY_BUSY, key);
+
+	/* Else the compiler makes a number of the comparison. */
+	asm volatile("" : "+r"(was));
+	return (was ^ key ^ KEY_BUSY) >> KEY_END;
 }
 
 static __always_inline void tracked_release(__u32 at)

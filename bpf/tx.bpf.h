@@ -207,14 +207,19 @@ static __always_inline struct tracked_pkt *tx_take(__u64 key, struct sock_work *
 	return *at == NOT_TRACKED ? NULL : tx_claim(*at, w, stage);
 }
 
-/* The socket's entry if TCP announced a packet of it; taken at most once. */
-static __always_inline struct sock_work *tx_announced(__u64 sk)
+/*
+ * The entry of this packet's socket if TCP announced a packet of it; taken at
+ * most once.  What came in is not the announced one: veth leaves an earlier
+ * packet its socket, and a bridge sends that on while TCP builds the next.
+ */
+static __always_inline struct sock_work *tx_announced(struct sock *sk,
+						      struct sk_buff *skb)
 {
 	struct sock_work *w;
 
-	if (!config.transmits)
+	if (!config.transmits || !sk || skb->skb_iif)
 		return NULL;
-	w = sock_known(sk);
+	w = sock_known(address(sk));
 	if (!w->pending)
 		return NULL;
 	w->pending = 0;
@@ -231,7 +236,7 @@ static __always_inline void tx_ip(struct sock *sk, struct sk_buff *skb)
 
 	if (tracked_frozen())
 		return;
-	w = tx_announced(address(sk));
+	w = tx_announced(sk, skb);
 	if (!w) {
 		tx_leftover(key);
 		return;
@@ -362,7 +367,7 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 
 	if (tracked_frozen())
 		return;
-	w = sk ? tx_announced(address(sk)) : NULL;
+	w = tx_announced(sk, skb);
 	/* TCP did not know the device, and had no headers. */
 	if (w && ((config.ifindex && !filter_dev(skb->dev)) ||
 		  !pcap_match_tx(skb))) {
@@ -464,16 +469,15 @@ static __always_inline void tx_returned(struct tracked_pkt *t, __u32 at,
 }
 
 /*
- * The driver's call returns.  A device on top of another one returns when the
- * lower one has queued the packet.  The receiver may have freed the packet
- * already: what another CPU gave to its driver is another packet.
+ * The driver's call has returned.  If the packet is not at the driver any more,
+ * it is on another device of this host, or in a queue of a lower one.  Its
+ * receiver may have freed it, too: what another CPU gave to its driver is
+ * another packet.
  */
-static __always_inline void tx_sent(struct sk_buff *skb, int rc)
+static __always_inline void tx_sent(__u64 key, int rc)
 {
-	__u64 key = address(skb) | KEY_TX;
 	struct tracked_pkt *t;
 	__u32 at;
-	__u8 last;
 
 	if (!tracked_any())
 		return;
@@ -481,10 +485,8 @@ static __always_inline void tx_sent(struct sk_buff *skb, int rc)
 	if (at == NOT_TRACKED)
 		return;
 	t = tracked_at(at);
-	last = READ_ONCE(t->last);
-	if (last == ST_TX_DEV || last == ST_TX_ENQUEUE ||
-	    (last == ST_TX_START &&
-	     READ_ONCE(t->cpu) != bpf_get_smp_processor_id()))
+	if (READ_ONCE(t->last) != ST_TX_START ||
+	    READ_ONCE(t->cpu) != bpf_get_smp_processor_id())
 		return;
 	if (tracked_claim(at, key))
 		tx_returned(t, at, key, rc);
@@ -499,9 +501,9 @@ static __always_inline void tx_dropped(struct sk_buff *skb, __u32 reason,
 	struct tracked_pkt *t;
 	__u32 at;
 
-	if (tracked_frozen() || !sk)
+	if (tracked_frozen())
 		return;
-	w = tx_announced(address(sk));
+	w = tx_announced(sk, skb);
 	if (!w)
 		return;
 	at = tracked_new(address(skb) | KEY_TX);

@@ -537,8 +537,9 @@ def suspects(bad):
     # How else those ended that are missing.
     for word, want in ("datagrams", "udp"), ("joined", "data"):
         if word in names:
-            for end in "unread", "consumed", "joined", "delivered":
-                yield "rx", want, end
+            for end in ("unread", "consumed", "joined", "delivered", "freed",
+                        "split", "still followed"):
+                yield want, end
 
 
 def main():

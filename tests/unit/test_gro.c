@@ -7,63 +7,11 @@
  * end as another one.  A hook whose packet is gone may not lock the entry of the
  * next one, whose own hooks would not find it meanwhile.
  */
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-/* libbpf's headers, as far as the programs need them here. */
-#define __BPF_HELPERS__
-#define __BPF_CORE_READ_H__
-#define __BPF_TRACING_H__
-#undef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#define __noinline __attribute__((noinline))
-#define __weak __attribute__((weak))
-#define SEC(name)
-#define __kconfig
-#define __uint(name, value) int (*name)[value]
-#define __type(name, value) typeof(value) *name
-#define BPF_CORE_READ(...) 0
-#define BPF_CORE_READ_INTO(...) ((void)0)
-#define bpf_core_read(...) ((void)0)
-#define bpf_core_field_exists(...) 0
-#define bpf_core_field_offset(type, field) __builtin_offsetof(type, field)
-#define bpf_core_enum_value(type, value) (value)
-#define bpf_core_enum_value_exists(...) 0
-#define bpf_get_prandom_u32() 0
-#define bpf_jiffies64() 0
-#define bpf_get_smp_processor_id() this_cpu
-#define bpf_loop(...) ((void)0)
-#define bpf_map_update_elem(...) ((void)0)
-#define bpf_ktime_get_ns() (++clock_ns)
-#define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
-#define bpf_ringbuf_reserve(...) 0
-#define bpf_ringbuf_submit(...) ((void)0)
-
-/* Locks that a hook took, or tried to. */
-#define __sync_val_compare_and_swap(...) \
-	(locks++, __sync_val_compare_and_swap(__VA_ARGS__))
-
-static unsigned long long clock_ns;
-static unsigned int this_cpu, locks;
-static void *bpf_map_lookup_elem(void *map, const void *key);
-
-static int bpf_probe_read_kernel(void *to, unsigned int size, const void *from)
-{
-	memcpy(to, from, size);
-	return 0;
-}
-
-int LINUX_KERNEL_VERSION;
-
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#pragma GCC diagnostic ignored "-Wunused-function"
-#pragma GCC diagnostic ignored "-Wunused-variable"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wsign-compare"
-#include "../../bpf/compat.bpf.h"
-/* The original is an instruction of BPF. */
-#define address(pointer) ((__u64)(pointer))
+#include "bpf.h"
+/* A program cannot change it; the cases do. */
+#define PATHPROF_CONFIG_BPF_H
+#include "../../bpf/pathprof.h"
+static struct pathprof_config config = { .sample = 1 };
 #include "../../bpf/rx.bpf.h"
 #include "../../bpf/tx.bpf.h"
 
@@ -264,7 +212,7 @@ static void forward(int rc)
 	first.skb_iif = 3;
 	tx_dev(&first);
 	tx_start(address(&first) | KEY_TX);
-	tx_sent(&first, rc);
+	tx_sent(address(&first) | KEY_TX, rc);
 }
 
 /*
@@ -297,13 +245,13 @@ static void case_driver(void)
 	tx_start(address(&first) | KEY_TX);
 	packet_end(address(&first), END_DROPPED, 2, 7, 1);
 	good = !ended(PATHPROF_END_MAX);
-	tx_sent(&first, 0);
+	tx_sent(address(&first) | KEY_TX, 0);
 	good &= ended_at(END_SENT, ST_TX_SENT) && balanced();
 	begin();
 	tx_dev(&first);
 	tx_start(address(&first) | KEY_TX);
 	packet_end(address(&first), END_DROPPED, 2, 7, 0);
-	tx_sent(&first, 1);
+	tx_sent(address(&first) | KEY_TX, 1);
 	good &= ended_at(END_DROPPED, ST_DROP) &&
 		ended(PATHPROF_END_MAX) == 1 && balanced();
 	report("a driver's drop is one, a receiver's is not the sender's", good);
@@ -386,19 +334,118 @@ static void case_address_sent_again(void)
 	tx_start(address(&first) | KEY_TX);
 	this_cpu = 0;
 	locks = 0;
-	tx_sent(&first, 0);
+	tx_sent(address(&first) | KEY_TX, 0);
 	good &= !locks && ended(PATHPROF_END_MAX) == 1;
 	this_cpu = 1;
-	tx_sent(&first, 0);
+	tx_sent(address(&first) | KEY_TX, 0);
 	this_cpu = 0;
 	report("a driver's return does not end a packet of another CPU",
 	       good && ended(END_SENT) == 2 && balanced());
 }
 
+/*
+ * Steps: GRO has merged a packet and freed it; before the hook of its return
+ * runs, another packet has the address, and another CPU hands that to GRO.
+ * Expected: both calls end their own packet, each as merged.
+ */
+static void case_merged_address(void)
+{
+	struct cpu_work one, other;
+	int good;
+
+	begin();
+	rx_gro(&first);
+	one = work;
+	rx_gro(&first);
+	good = ended(END_MERGED) == 1;
+	other = work;
+	work = one;
+	locks = 0;
+	rx_gro_result(MERGED);
+	good &= !locks && followed(&first) && ended(END_MERGED) == 1;
+	work = other;
+	rx_gro_result(MERGED);
+	report("GRO's return does not end a packet of another CPU",
+	       good && ended(END_MERGED) == 2 && balanced());
+}
+
+/*
+ * Steps: TCP has announced a packet; before that gets to its device, a bridge
+ * sends on, or drops, an earlier packet, which still has the same socket.
+ * Expected: the earlier packet's path goes on, or ends as received; the next
+ * one that has not come in is the announced one.
+ */
+static void case_announced(void)
+{
+	struct sock sk = {};
+	struct sock_work *w;
+	int good;
+
+	config.transmits = 1;
+	begin();
+	rx_netif(&first);
+	first.sk = &sk;
+	first.skb_iif = 3;
+	w = sock_work(address(&sk));
+	*w = (struct sock_work){
+		.sk = address(&sk), .pending = 1, .origin = ST_TX_WRITE,
+		.segments = 1,
+	};
+	count(CN_SAMPLED);
+	tx_dropped(&first, 2, 7);
+	tx_dev(&first);
+	good = w->pending && !ended(PATHPROF_END_MAX);
+	tx_start(address(&first) | KEY_TX);
+	tx_sent(address(&first) | KEY_TX, 0);
+	good &= ended_at(END_FORWARDED, ST_TX_SENT);
+	second.sk = &sk;
+	tx_dev(&second);
+	good &= !w->pending;
+	tx_start(address(&second) | KEY_TX);
+	tx_sent(address(&second) | KEY_TX, 0);
+	config.transmits = 0;
+	report("a packet that came in is not the one that TCP announced",
+	       good && ended_at(END_SENT, ST_TX_SENT) && balanced());
+}
+
+/*
+ * Steps: while the CPU that queued a datagram notes that it woke the reader, the
+ * reader on another CPU has copied and freed it.
+ * Expected: the packet ends as read, once, when that hook is done; a hook that
+ * nobody disturbed leaves it waiting.
+ */
+static void case_left_to_writer(void)
+{
+	__u32 at;
+	int good;
+
+	begin();
+	rx_netif(&first);
+	at = tracked_lock(address(&first));
+	tracked_at(at)->sk = 1;
+	tracked_at(at)->path.flags = PF_UDP | PF_DATA;
+	tracked_mark(tracked_at(at), ST_RX_READY, ++clock_ns);
+	first.users.refs.counter = 1;
+	udp_read(&first);
+	good = !ended(PATHPROF_END_MAX);
+	rx_yield(address(&first), at);
+	good &= ended_at(END_DELIVERED, ST_RX_FREE) && !followed(&first) &&
+		balanced();
+	begin();
+	rx_netif(&first);
+	at = tracked_lock(address(&first));
+	rx_yield(address(&first), at);
+	report("a datagram ends that is read while its reader is woken",
+	       good && followed(&first) && !ended(PATHPROF_END_MAX));
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..11\n");
+	printf("KTAP version 1\n1..14\n");
+	case_left_to_writer();
 	case_merged();
+	case_merged_address();
+	case_announced();
 	case_no_entry();
 	case_entry_detached();
 	case_again();
