@@ -4,9 +4,7 @@
 # reordering, offloads, refused and reset connections, SYN cookies and sampling
 # bursts, over a bridge, a router that translates addresses, and a tunnel.
 # MSSFRAC_ENDS: how many runs; MSSFRAC_SEED: the first seed, as an earlier run has
-# printed it; MSSFRAC_BURSTS=0 leaves out bursts.  On a loaded machine some runs
-# differ by one packet (Documentation/limitations.rst), so this is no part of
-# "make check".
+# printed it; MSSFRAC_BURSTS=0 leaves out bursts.
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
