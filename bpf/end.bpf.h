@@ -54,8 +54,9 @@ static int cut_one(__u32 i, void *unused)
  * been interrupted and has not returned yet.  Where the hooks do not report
  * when TCP takes a packet, one that only opens or closes a connection is taken
  * for used up.  Nothing reports there what is joined to a packet queued before,
- * which data that disappears mostly was.  The end of any other packet was not
- * seen.
+ * which data that disappears mostly was; and of the data that came before the
+ * connection was established, only the copy is seen.  The end of any other
+ * packet was not seen.
  */
 static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 {
@@ -70,6 +71,8 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 		return END_COALESCED;
 	if (stage_waits(t->last))
 		return END_UNREAD;
+	if (!config.exits && t->last == ST_RX_COPY)
+		return END_DELIVERED;
 	if (!had && (config.exits || t->path.flags & PF_UDP))
 		return END_REENTERED;
 	return t->path.flags & PF_PURE_ACK ? END_CONSUMED : END_STALE;
@@ -189,7 +192,8 @@ __noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
 
 	if (!tracked_any())
 		return 0;
-	at = tracked_seek(key | KEY_TX);
+	/* Only a receiver joins data. */
+	at = end == END_COALESCED ? NOT_TRACKED : tracked_seek(key | KEY_TX);
 	if (at == NOT_TRACKED)
 		goto received;
 	t = tracked_at(at);

@@ -101,7 +101,7 @@ TRACE(net_dev_queue, struct sk_buff *skb)
 { tx_dev(skb); return 0; }
 TRACE(qdisc_enqueue, struct Qdisc *qdisc, struct netdev_queue *txq,
       struct sk_buff *skb)
-{ follow(TX(skb), ST_TX_ENQUEUE, 0, FACT_QUEUED); return 0; }
+{ tx_queued(TX(skb)); return 0; }
 TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
       int packets, struct sk_buff *skb)
 { follow(TX(skb), ST_TX_DEQUEUE, 0, 0); return 0; }

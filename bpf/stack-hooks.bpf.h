@@ -42,7 +42,7 @@ STACK_TRACE(net_dev_queue, struct sk_buff *skb)
 { stack_dev(skb); return 0; }
 STACK_TRACE(qdisc_enqueue, struct Qdisc *qdisc, struct netdev_queue *txq,
 	    struct sk_buff *skb)
-{ follow(KEY(skb), ST_TX_ENQUEUE, 0, FACT_QUEUED); return 0; }
+{ tx_queued(KEY(skb)); return 0; }
 STACK_TRACE(qdisc_dequeue, struct Qdisc *qdisc, struct netdev_queue *txq,
 	    int packets, struct sk_buff *skb)
 { follow(KEY(skb), ST_TX_DEQUEUE, 0, 0); return 0; }

@@ -427,6 +427,25 @@ static __always_inline void tx_dev(struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
+/*
+ * In a queue.  One without a lock may have given the packet to the driver, on
+ * another CPU, before this is reported.
+ */
+static __always_inline void tx_queued(__u64 key)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return;
+	if (t->last != ST_TX_START) {
+		t->path.facts |= FACT_QUEUED;
+		tracked_mark(t, ST_TX_ENQUEUE, bpf_ktime_get_ns());
+	}
+	tracked_unlock(at, key);
+}
+
 /* The driver gets the packet.  What it drops in this call, it drops here. */
 static __always_inline void tx_start(__u64 key)
 {

@@ -459,6 +459,7 @@ def compare(p, before, after, udp):
         ("joined in the receive queue", p.n("rx", "joined", "established") +
          p.n("rx", "joined", "@state", but=("established",)),
          grew("TcpExt:TCPRcvCoalesce")),
+        ("freed before the driver", p.n("tx", "freed"), 0),
         ("unaccounted", account["unaccounted"], 0),
     ]
     if udp:

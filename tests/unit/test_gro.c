@@ -179,29 +179,31 @@ static void case_again(void)
 }
 
 /*
- * Steps: TCP has an ACK, or data; another packet of that address enters.
+ * Steps: TCP has an ACK, or data, or a reader has copied data that came before
+ * the connection was established; another packet of that address enters.
  * Expected, where no functions are hooked: the ACK was used, whatever stage it
- * was in; the data was joined to a packet queued before.
+ * was in; the data was joined to a packet queued before, or read.
  */
 static void case_used(void)
 {
-	__u32 ends[] = { END_CONSUMED, END_COALESCED }, i, at;
+	__u32 ends[] = { END_CONSUMED, END_COALESCED, END_DELIVERED };
+	__u32 stages[] = { ST_RX_DATA_QUEUE, ST_RX_DATA_QUEUE, ST_RX_COPY };
+	__u32 flags[] = { PF_PURE_ACK, PF_DATA, PF_DATA | PF_COPIED }, i, at;
 	int good = 1;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		begin();
 		rx_netif(&first);
 		at = tracked_lock(address(&first));
-		tracked_at(at)->sk = 1;
-		if (i)
-			tracked_at(at)->path.flags = PF_DATA;
-		tracked_mark(tracked_at(at), ST_RX_DATA_QUEUE, ++clock_ns);
+		tracked_at(at)->sk = i < 2;
+		tracked_at(at)->path.flags = flags[i];
+		tracked_mark(tracked_at(at), stages[i], ++clock_ns);
 		tracked_unlock(at, address(&first));
 		rx_netif(&first);
 		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
 			followed(&first) && balanced();
 	}
-	report("what TCP had is used up if it is an ACK, else joined", good);
+	report("what TCP had is used up if it is an ACK, else joined or read", good);
 }
 
 /* Steps: one hands a packet on; the driver takes it, drops it, or the queue. */
@@ -312,6 +314,38 @@ static void case_sender_unlocked(void)
 	packet_end(address(&first), END_CONSUMED, 0, 0, 1);
 	report("a receiver does not lock the sender's entry",
 	       !locks && !ended(PATHPROF_END_MAX) && balanced());
+}
+
+/*
+ * Steps: a queue without a lock reports a packet after the driver has got it.
+ * Expected: the packet is with the driver, whose return ends its path.
+ */
+static void case_queued_late(void)
+{
+	begin();
+	tx_dev(&first);
+	tx_start(address(&first) | KEY_TX);
+	tx_queued(address(&first) | KEY_TX);
+	tx_sent(address(&first) | KEY_TX, 0);
+	report("a queue's late report does not take a packet from the driver",
+	       ended_at(END_SENT, ST_TX_SENT) && balanced());
+}
+
+/*
+ * Steps: a receiver joins data, while a sent packet that had the address is still
+ * followed, before its driver.
+ * Expected: what was received ends as joined; the other is still followed.
+ */
+static void case_joined(void)
+{
+	begin();
+	tx_dev(&first);
+	rx_netif(&first);
+	packet_end(address(&first), END_COALESCED, 0, 0, 1);
+	report("joined data is the receiver's",
+	       ended(END_COALESCED) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+	       tracked_seek(address(&first) | KEY_TX) != NOT_TRACKED &&
+	       balanced());
 }
 
 /*
@@ -441,8 +475,10 @@ static void case_left_to_writer(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..14\n");
+	printf("KTAP version 1\n1..16\n");
 	case_left_to_writer();
+	case_joined();
+	case_queued_late();
 	case_merged();
 	case_merged_address();
 	case_announced();
