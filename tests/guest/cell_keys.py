@@ -6,6 +6,7 @@ SNMP counters, qdiscs, devices and the socket's options report of both.  Prints
 
 usage: cell_keys.py [KEY...]     only these cases
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -29,7 +30,8 @@ from mssab.experiment import Arm  # noqa: E402
 from mssab.testbed import Testbed  # noqa: E402
 from msstune import collect, sockdiag  # noqa: E402
 
-BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=700)
+#: Finding the process of a socket takes some 100 ms in an emulated guest.
+BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=2000)
 EVERY = 0.05                # seconds between looks at the sockets
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
 TCP_NODELAY, SO_ZEROCOPY = 1, 60
@@ -60,7 +62,8 @@ def held(inode):
 
 def options(inode):
     """Options of a socket of another process, by a copy of its descriptor; the
-    CPUs of the thread that works in this thread's namespace."""
+    CPUs of the thread that works in this thread's namespace.  Nothing if the
+    process has ended."""
     where = held(inode)
     if not where:
         return {}
@@ -121,8 +124,11 @@ class Watch(threading.Thread):
                 flows = [f for f in flows if f["bytes_acked"] > 1000
                          or f["bytes_received"] > 1000]
                 self.looks += flows
-                if flows and len(self.options) < 1:
-                    self.options = options(flows[0]["inode"])
+                # The process may end at any moment.
+                for flow in flows:
+                    with contextlib.suppress(ProcessLookupError,
+                                             FileNotFoundError):
+                        self.options = self.options or options(flow["inode"])
 
     def values(self, key):
         return [f[key] for f in self.looks]
