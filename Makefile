@@ -26,7 +26,9 @@ COMPILE  = $(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(WERROR) $(LDFL
 export V WERROR
 QUIET   := --no-print-directory $(if $(V),,-s)
 
-all: module cc-bpf pathprof mssab msstune docs	## build everything for this machine (default)
+all: module programs		## build everything for this machine (default)
+
+programs: cc-bpf pathprof mssab msstune docs ## build all but the kernel module
 
 module:				## build mssfrac.ko for the running kernel
 	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
@@ -41,7 +43,7 @@ kmod:				## build mssfrac.ko for KERNEL= (6.1)
 
 cc-bpf: tools build/bpf/mssfrac_cc.bpf.o ## build the congestion control for BPF
 
-COMPILE_BPF = $(CLANG) -g -O2 -Wall -Werror -target bpf -mcpu=v3 \
+COMPILE_BPF = $(CLANG) -g -O2 -Wall $(WERROR) -target bpf -mcpu=v3 \
 	-D__TARGET_ARCH_x86 -Ibpf
 
 build/bpf/mssfrac_cc.bpf.o: bpf/mssfrac_cc.bpf.c bpf/tcp.bpf.h bpf/vmlinux.h $(wildcard kmod/cong_*.h) kmod/cwnd.h kmod/window.h
@@ -242,7 +244,7 @@ clean:				## remove build results; keep guest kernels
 help:				## print this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 30
 
-.PHONY: all module kmod pathprof mssab msstune tcpload workloads \
+.PHONY: all programs module kmod pathprof mssab msstune tcpload workloads \
 	reference-timer trajectory cc-bpf fuzz docs tools demo check check-bare \
 	check-readme \
 	check-all check-debug check-fault-injection check-packetdrill \
