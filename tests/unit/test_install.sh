@@ -34,7 +34,7 @@ versions() {
 }
 
 echo "KTAP version 1"
-echo "1..7"
+echo "1..8"
 verdict "the programs print the version" "$(versions "$top/build/bin")"
 verdict "modules that are built have it" "$(
 	for module in "$top"/build/kmod/*/mssfrac.ko; do
@@ -63,6 +63,18 @@ verdict "the completions are valid, and complete commands" "$(
 			"$tmp/root/usr/share/bash-completion/completions/$program" \
 			"$program" 2>&1
 	done
+)"
+# dh_missing reports a file only if building the packages made it.
+verdict "a Debian package has each installed file" "$(
+	mapfile -t patterns < <(cat "$top"/debian/*.install)
+	cd "$tmp/root" && find . -path ./lib -prune -o -type f -printf '%P\n' |
+		while IFS= read -r file; do
+			for pattern in "${patterns[@]}"; do
+				# shellcheck disable=SC2053 # the pattern is one
+				[[ $file != $pattern && $file != $pattern/* ]] || continue 2
+			done
+			echo "$file"
+		done
 )"
 "$top/scripts/install" --remove /usr "$tmp/root"
 verdict "removing leaves no file" "$(find "$tmp/root" -type f -o -type l)"
