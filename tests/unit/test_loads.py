@@ -194,6 +194,19 @@ def test_recording(tmp_path, monkeypatch):
     assert found["lost_events"] == 3 and found["profile"] == {"sampled": 9}
 
 
+def test_the_recorder_ends_if_a_script_put_mssab_into_the_background(
+        tmp_path, monkeypatch):
+    """The shell ignores SIGINT in such a process, and its children inherit that."""
+    pretend(tmp_path, monkeypatch)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with profiler.recording(1, "10.9.0.2", False) as found:
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found["profile"] == {"sampled": 9}
+
+
 @pytest.mark.parametrize("before, status, kind, sentence", [
     ("echo needs root >&2; exit 3", 0, errors.NotSupported, "needs root"),
     ("exit 1", 0, errors.MssabError, "record: status 1"),

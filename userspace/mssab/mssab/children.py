@@ -18,6 +18,8 @@ def start(argv: list[str], last: signal.Signals,
           **options: Any) -> subprocess.Popen[str]:
     """Start a program that gets the signal @last when mssab ends first."""
     def follow() -> None:
+        # A script that starts mssab in the background makes it ignore SIGINT.
+        signal.signal(last, signal.SIG_DFL)
         _LIBC.prctl(PR_SET_PDEATHSIG, int(last), 0, 0, 0)
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True,
                             preexec_fn=follow, **options)
