@@ -9,9 +9,9 @@ from pathlib import Path
 import bisect_report as report
 import bisect_series as series
 from bisect_recording import (EXIT_CANNOT_TELL, LATER_SEEDS, Baseline,
-                              Comparison, Kernel, Stop, changed_functions,
-                              default_folder, functions_run, limit_of, record,
-                              say)
+                              Comparison, Kernel, Stop, calls_of,
+                              changed_functions, default_folder,
+                              functions_run, limit_of, record, say)
 
 
 def git(tree, *words):
@@ -128,8 +128,8 @@ class Series:
             return []
         changed = changed_functions(json.loads(old.read_text()),
                                     json.loads(new.read_text()))
-        return sorted((name for name in changed if calls.get(name)),
-                      key=lambda name: (-calls[name], name))
+        ran = calls_of(changed, calls)
+        return sorted(ran, key=lambda name: (-ran[name], name))
 
     def text(self, finding):
         before, after = finding.before, finding.after

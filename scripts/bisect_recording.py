@@ -26,6 +26,8 @@ BASES = 5
 LATER_SEEDS = (0, 250, 125)
 #: A change of so many times its bound may fall on either side of it.
 NARROW = (0.7, 1.3)
+#: The kernel's table of calls shows so many characters of a name.
+NAME_SHOWN = 30
 #: A recording may take so many times as long as the longest of the baseline,
 #: which may have been made on an idle machine, and so many seconds for booting.
 LIMIT_TIMES, LIMIT_BOOT = 10, 120
@@ -262,6 +264,14 @@ def functions_run(folder, workload):
     """{function: calls} of a shortened run; {} if they were not counted."""
     path = folder / f"{workload}.functions"
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+def calls_of(functions, calls):
+    """{function: calls} of those of the functions that ran.  One that shares
+    the part of its name that the kernel shows counts as run with the other."""
+    counts = {name: calls.get(name) or calls.get(name[:NAME_SHOWN], 0)
+              for name in functions}
+    return {name: count for name, count in counts.items() if count}
 
 
 def changed_functions(old, new):

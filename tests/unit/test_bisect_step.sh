@@ -103,7 +103,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..75
+echo 1..76
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
@@ -155,6 +155,13 @@ expect "and no workload is named that does not run it" 125 "no workload runs the
 sed -i 's/"tcp_push": 1000/"ip_rcv": 77/' "$tmp/of-tree/ping-pong.baseline"
 expect "a workload that runs it is named" 125 "-w udp runs ip_rcv 77 times" 0 \
 	-b "$tmp/of-tree" .
+long=tcp_identify_packet_loss.constprop.0
+echo "{\"net/a.o $long\": \"2\", \"net/b.o ip_rcv\": \"1\"}" >"$tmp/functions"
+echo "{\"tcp_ack\": 4000, \"${long:0:30}\": 12}" >"$tmp/runs"
+expect "a changed function that runs has a name too long for the kernel's table" 0 \
+	"1 of them run.*$long 12 times" 0 -b "$tmp/of-tree" .
+echo '{"tcp_ack": 4000, "tcp_push": 1000}' >"$tmp/runs"
+echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
 expect "a worse metric counts although nothing changed ran" 1 "none of them runs" 5,5 -b "$tmp/of-tree" .
 git init -q "$tmp/linux" && touch "$tmp/linux/.git/BISECT_LOG"
 expect "in a bisection such a commit is good" 0 "not exercised, and so good" 0 \
