@@ -28,6 +28,9 @@ LATER_SEEDS = (0, 250, 125)
 NARROW = (0.7, 1.3)
 #: The kernel's table of calls shows so many characters of a name.
 NAME_SHOWN = 30
+#: Replacements of instructions and trampolines of static calls: parts of the
+#: functions of their file.
+PART = re.compile(r"\.|__SCT__")
 #: A recording may take so many times as long as the longest of the baseline,
 #: which may have been made on an idle machine, and so many seconds for booting.
 LIMIT_TIMES, LIMIT_BOOT = 10, 120
@@ -275,9 +278,17 @@ def calls_of(functions, calls):
 
 
 def changed_functions(old, new):
-    """Names of the functions whose code is new or different."""
-    return sorted({key.split()[1] for key, code in new.items()
-                   if old.get(key) != code})
+    """{name: can its calls be counted?} of the functions whose code is new or
+    different."""
+    changed = [(*key.split(), not code.endswith(" untraced"))
+               for key, code in new.items()
+               if old.get(key, "").split()[:1] != code.split()[:1]]
+    files = {file for file, name, _ in changed if not PART.match(name)}
+    found = {}
+    for file, name, counted in sorted(changed):
+        if not PART.match(name) or file not in files:
+            found[name] = found.get(name, True) and counted
+    return dict(sorted(found.items()))
 
 
 # --- Comparison ---------------------------------------------------------------

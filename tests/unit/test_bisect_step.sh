@@ -103,7 +103,7 @@ calls() {
 
 echo 0 >"$tmp/builds"
 echo "KTAP version 1"
-echo 1..76
+echo 1..80
 expect "a kernel must be named" 128 usage "" -w bulk
 expect "two kernels are refused" 128 "unrecognized arguments: 6.12" "" 6.1 6.12
 expect "an option must exist" 128 "unrecognized arguments: --fast" "" --fast 6.1
@@ -161,7 +161,19 @@ echo "{\"tcp_ack\": 4000, \"${long:0:30}\": 12}" >"$tmp/runs"
 expect "a changed function that runs has a name too long for the kernel's table" 0 \
 	"1 of them run.*$long 12 times" 0 -b "$tmp/of-tree" .
 echo '{"tcp_ack": 4000, "tcp_push": 1000}' >"$tmp/runs"
-echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
+echo '{"lib/i.o _copy_to_iter": "2 untraced", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
+expect "a changed function that cannot be counted may have run" 0 \
+	"1 of them cannot be counted: _copy_to_iter" 0 -b "$tmp/of-tree" .
+echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "2", "net/b.o .altinstr_aux": "2 untraced"}' >"$tmp/functions"
+expect "a part of a function counts with the functions of its file" 125 \
+	"1 functions differ.* none of them runs in ping-pong: ip_rcv" 0 \
+	-b "$tmp/of-tree" .
+echo '{"net/a.o tcp_ack": "1", "net/b.o ip_rcv": "1", "net/b.o .altinstr_aux": "2 untraced"}' >"$tmp/functions"
+expect "and alone if none of them changed" 0 "cannot be counted: .altinstr_aux" 0 \
+	-b "$tmp/of-tree" .
+echo '{"net/a.o tcp_ack": "1 untraced", "net/b.o ip_rcv": "2"}' >"$tmp/functions"
+expect "the mark of such a function is no change" 125 "1 functions differ" 0 \
+	-b "$tmp/of-tree" .
 expect "a worse metric counts although nothing changed ran" 1 "none of them runs" 5,5 -b "$tmp/of-tree" .
 git init -q "$tmp/linux" && touch "$tmp/linux/.git/BISECT_LOG"
 expect "in a bisection such a commit is good" 0 "not exercised, and so good" 0 \
