@@ -3,6 +3,7 @@
 profile comes to per packet.  Outputs are as the programs printed them."""
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import ends, errors, experiment, host, metrics, \
+from mssab import children, ends, errors, experiment, host, metrics, \
     module, profiler, servers, testbed  # noqa: E402
 from mssab.cell import Cell  # noqa: E402
 
@@ -242,6 +243,56 @@ def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):
         with profiler.recording(1, "10.9.0.2", False):
             1 / 0
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+#: Starts a program, gets SIGTERM during the fork whose number is in argv, and
+#: prints if that ended it.
+FORKING = """
+import os, signal, sys
+from mssab import children
+kind, wanted = sys.argv[1], int(sys.argv[2])
+process, forks = os.getpid(), 0
+
+def during():
+    global forks
+    forks += os.getpid() == process
+    if os.getpid() == process and forks == wanted:
+        os.kill(process, signal.SIGTERM)
+    for _ in range(1000):
+        pass
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+os.register_at_fork(after_in_parent=during)
+signal.signal(signal.SIGTERM, stop)
+try:
+    if kind == "load":
+        children.load(["true"])
+    else:
+        children.start(["true"], signal.SIGINT)
+except KeyboardInterrupt:
+    print("ended", forks, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+
+
+@pytest.mark.parametrize("kind, fork", [("start", 1), ("load", 1), ("load", 2)])
+def test_a_signal_while_mssab_forks_ends_it(kind, fork):
+    """The first fork of load() is that of the watcher."""
+    ran = subprocess.run([sys.executable, "-c", FORKING, kind, str(fork)],
+                         capture_output=True, text=True, timeout=60,
+                         env=os.environ | {"PYTHONPATH": ":".join(sys.path)})
+    assert ran.stdout.startswith("ended") and ran.stdout.endswith("set()\n"), ran
+    assert "ignored" not in ran.stderr
+
+
+@pytest.mark.parametrize("begin", [
+    lambda argv, out: children.load(argv, stdout=out, text=True),
+    lambda argv, out: children.start(argv, signal.SIGINT, stdout=out)])
+def test_children_get_all_signals(begin):
+    with begin(["grep", "^SigBlk", "/proc/self/status"],
+               subprocess.PIPE) as process:
+        assert int(process.communicate()[0].split()[1], 16) == 0
 
 
 def test_interrupts_are_counted_while_the_load_runs(monkeypatch):

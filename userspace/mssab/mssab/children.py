@@ -7,22 +7,39 @@ import ctypes
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
 
+@contextmanager
+def _signals_later() -> Iterator[set[signal.Signals]]:
+    """Signals that end mssab arrive after the block; yields the mask before.
+    Python discards the exception of a handler that runs while it forks, and mssab
+    would go on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK,
+                               (signal.SIGINT, signal.SIGTERM))
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start(argv: list[str], last: signal.Signals,
           **options: Any) -> subprocess.Popen[str]:
     """Start a program that gets the signal @last when mssab ends first."""
-    def follow() -> None:
-        # A script that starts mssab in the background makes it ignore SIGINT.
-        signal.signal(last, signal.SIG_DFL)
-        _LIBC.prctl(PR_SET_PDEATHSIG, int(last), 0, 0, 0)
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True,
-                            preexec_fn=follow, **options)
+    with _signals_later() as mask:
+        def follow() -> None:
+            # A script that starts mssab in the background makes it ignore SIGINT.
+            signal.signal(last, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _LIBC.prctl(PR_SET_PDEATHSIG, int(last), 0, 0, 0)
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True,
+                                preexec_fn=follow, **options)
 
 
 # --- Loads ------------------------------------------------------------------
@@ -83,15 +100,17 @@ def load(argv: list[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a load in a process group of its own; end() ends it."""
     parent = os.getpid()
 
-    def follow() -> None:
-        os.setpgid(0, 0)
-        _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-    _WATCHER.note("+0")     # the watcher must be there first
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
-                               preexec_fn=follow, **options)
-    _WATCHER.note(f"+{process.pid}")
+    with _signals_later() as mask:
+        def follow() -> None:
+            os.setpgid(0, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+        _WATCHER.note("+0")     # the watcher must be there first
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                                   preexec_fn=follow, **options)
+        _WATCHER.note(f"+{process.pid}")
     return process
 
 
