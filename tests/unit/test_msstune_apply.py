@@ -169,6 +169,41 @@ def test_undone_if_not_confirmed_in_time(state, root):
     assert snapshot(root) == before
 
 
+#: Applies a setting, and gets SIGTERM during the fork of the timer.
+FORKING = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import msstune_kill as kill
+from pathlib import Path
+from msstune import rollback_timer
+process = os.getpid()
+
+def during():
+    if os.getpid() == process:
+        os.kill(process, signal.SIGTERM)
+    for _ in range(1000):
+        pass
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+os.register_at_fork(after_in_parent=during)
+signal.signal(signal.SIGTERM, stop)
+undoer = lambda: kill.manager(Path(sys.argv[2]), Path(sys.argv[2]))
+try:
+    with rollback_timer.armed(undoer, Path(sys.argv[2]), Path(sys.argv[2]), 1, 1):
+        pass
+except KeyboardInterrupt:
+    print("ended", signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+
+
+def test_a_signal_while_the_timer_starts_ends_msstune(state):
+    ran = subprocess.run([sys.executable, "-c", FORKING, import_path,
+                          str(state)], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "ended set()\n", ran
+
+
 def test_confirm_ends_the_timer(state, root):
     manager = kill.manager(state, root)
     done = manager.apply([Change(*settings.parse(WANTED[0], root))], 1000)

@@ -16,7 +16,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 @contextmanager
-def _signals_later() -> Iterator[set[signal.Signals]]:
+def _signals_later() -> Iterator[set[int | signal.Signals]]:
     """Signals that end mssab arrive after the block; yields the mask before.
     Python discards the exception of a handler that runs while it forks, and mssab
     would go on."""

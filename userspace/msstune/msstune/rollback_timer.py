@@ -46,9 +46,16 @@ def armed(undoer: Callable[[], Undoer], state: Path, root: Path, number: int,
     # One pipe shows the timer that we live, the other shows us that it is ready.
     (its_in, life), (ready, its_out) = os.pipe(), os.pipe()
     # A fork has all its code in memory: it does not depend on the disk later.
-    pid = os.fork()
-    if pid == 0:
-        _become(undoer, its_in, its_out, number, timeout)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        # Python discards what a signal handler raises while it forks.
+        signal.pthread_sigmask(signal.SIG_BLOCK,
+                               (signal.SIGINT, signal.SIGTERM))
+        pid = os.fork()
+        if pid == 0:
+            _become(undoer, its_in, its_out, number, timeout, mask)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(its_in)
     os.close(its_out)
     try:
@@ -64,12 +71,13 @@ def armed(undoer: Callable[[], Undoer], state: Path, root: Path, number: int,
 
 
 def _become(undoer: Callable[[], Undoer], its_in: int, its_out: int, number: int,
-            timeout: float) -> NoReturn:
+            timeout: float, mask: set[int | signal.Signals]) -> NoReturn:
     """The timer's process: its own session, folder and open files."""
     try:
         os.setsid()
         os.chdir("/")
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         null = os.open(os.devnull, os.O_RDWR)
         for fd, place in ((its_in, 0), (its_out, 1), (null, 2)):
             os.dup2(fd, place)
