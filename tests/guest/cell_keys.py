@@ -30,8 +30,7 @@ from mssab.experiment import Arm  # noqa: E402
 from mssab.testbed import Testbed  # noqa: E402
 from msstune import collect, sockdiag  # noqa: E402
 
-#: Finding the process of a socket takes some 100 ms in an emulated guest.
-BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=2000)
+BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=700)
 EVERY = 0.05                # seconds between looks at the sockets
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
 TCP_NODELAY, SO_ZEROCOPY = 1, 60
@@ -416,6 +415,7 @@ def complete():
 def main():
     names = sys.argv[1:] or [*CASES, *ARM, "every key has a case"]
     checks = ARM | {"every key has a case": complete}
+    sockdiag.looks()    # the first one loads modules, longer than a transfer
     for name in names:
         try:
             right = checks[name]() if name in checks else with_and_without(name)
