@@ -12,7 +12,7 @@ cd "$TMP" || exit
 stage_pathprof || exit
 
 # dump FILE: tcpdump of the loopback in the background, ready when this returns.
-# Without -s a slot of its ring holds 256 KB, so that there are eight.
+# Without -s each slot of tcpdump's ring takes 256 KB, and there are only eight.
 dump() {
 	tcpdump -i lo -nn -U -s 256 -B 8192 --immediate-mode -w "$1" tcp \
 		2>dump.log &
