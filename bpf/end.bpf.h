@@ -162,17 +162,15 @@ static __always_inline void rx_freed(struct tracked_pkt *t, __u32 at, __u32 end,
 }
 
 /*
- * Unlock the entry of a packet that waits for a reader, who may have ended it
- * meanwhile, on another CPU.  Why it was dropped, if so, is not known.
+ * Unlock the entry of a packet that waits for a reader.  If that has read and
+ * freed the packet meanwhile, on another CPU, end the path.
  */
 __noinline int rx_yield(__u64 key, __u32 at)
 {
 	__u32 end = tracked_yield(at, key);
 
 	if (end)
-		rx_freed(tracked_at(at), at, end,
-			 bpf_core_enum_value(enum skb_drop_reason,
-					     SKB_DROP_REASON_NOT_SPECIFIED), 0);
+		rx_freed(tracked_at(at), at, end, 0, 0);
 	return 0;
 }
 

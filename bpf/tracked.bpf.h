@@ -18,7 +18,7 @@
 
 #define KEY_TX		1ULL
 #define KEY_BUSY	2ULL
-#define KEY_END		2	/* the place of the end */
+#define KEY_END_SHIFT	2
 #define NOT_TRACKED	0xffffffffU
 
 struct tracked_pkt tracked_pkts[TRACKED_MAX] __attribute__((aligned(64)));
@@ -97,9 +97,9 @@ __weak __u32 tracked_lock(__u64 key)
 }
 
 /*
- * A packet that was not found to be ended may be locked by a hook on another
- * CPU: leave the end to that hook, which calls tracked_yield().  True if it has
- * unlocked the packet meanwhile.
+ * For an end that found no unlocked entry: a hook on another CPU may hold it.
+ * Leave the end to that hook, which calls tracked_yield().  True if the hook has
+ * unlocked the entry meanwhile, so that the caller can end the path after all.
  */
 __noinline int tracked_hand(__u64 key, __u32 end)
 {
@@ -114,7 +114,7 @@ __noinline int tracked_hand(__u64 key, __u32 end)
 		if (READ_ONCE(keys[i]) != key)
 			continue;
 		was = __sync_val_compare_and_swap(&keys[i], key,
-					key | (__u64)end << KEY_END);
+					key | (__u64)end << KEY_END_SHIFT);
 		/* Else the compiler makes a number of the comparison. */
 		asm volatile("" : "+r"(was));
 		return was != key;
@@ -205,7 +205,7 @@ static __always_inline __u32 tracked_yield(__u32 at, __u64 key)
 
 	/* Else the compiler makes a number of the comparison. */
 	asm volatile("" : "+r"(was));
-	return (was ^ key ^ KEY_BUSY) >> KEY_END;
+	return (was ^ key ^ KEY_BUSY) >> KEY_END_SHIFT;
 }
 
 static __always_inline void tracked_release(__u32 at)
