@@ -130,7 +130,9 @@ struct split {
 	__u64 segment;
 	__u32 left;		/* bytes of payload */
 	__u32 size;		/* of one segment */
-	__u32 n;
+	__u32 any;		/* segments followed; a number would be verified
+				 * for each of SEGMENTS_MAX
+				 */
 };
 
 /* One segment inherits the path so far; the first one the number, too. */
@@ -171,7 +173,7 @@ static int split_one(__u32 i, void *arg)
 	if (from->last == ST_ENCAP)
 		tracked_mark(to, ST_CRYPT_WAIT, to->last_ns);
 	tracked_unlock(at, key);
-	s->n++;
+	s->any = 1;
 	return 0;
 }
 
@@ -195,7 +197,7 @@ static __always_inline void stack_split(struct sk_buff *skb,
 	s.left = t->bytes;
 	s.size = BPF_CORE_READ(shared_info(skb), gso_size);
 	bpf_loop(SEGMENTS_MAX, split_one, &s, 0);
-	if (!s.n) {
+	if (!s.any) {
 		tracked_mark(t, ST_TX_SPLIT, bpf_ktime_get_ns());
 		path_sum(t, END_FREED);
 	}
