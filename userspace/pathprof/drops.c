@@ -138,10 +138,12 @@ static void read_symbols(struct drops *d, size_t from)
 	FILE *f = fopen("/proc/kallsyms", "re");
 	size_t size = 0;
 	char *line = NULL, *rest;
+	char page[4096];
 	uint64_t start;
 
 	if (!f)
 		return;
+	setvbuf(f, page, _IOFBF, sizeof(page)); /* as the kernel gives it */
 	while (getline(&line, &size, f) > 0) {
 		start = strtoull(line, &rest, 16);
 		if (rest[0] != ' ' || !strchr("TtWw", rest[1]) ||

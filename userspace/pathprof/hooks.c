@@ -47,10 +47,13 @@ static int count_symbols(struct target *targets, size_t n)
 	size_t size = 0, i;
 	struct target *hit;
 	char *line = NULL, *name;
+	char page[4096];
 	ssize_t len;
 
 	if (!f)
 		return -1;
+	/* The kernel gives a page at a time; stdio would ask for a quarter. */
+	setvbuf(f, page, _IOFBF, sizeof(page));
 	for (i = 0; i < n; i++)
 		initial[(unsigned char)*targets[i].name] = true;
 	while ((len = getline(&line, &size, f)) > 0) {
