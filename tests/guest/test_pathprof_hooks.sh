@@ -50,7 +50,7 @@ case_ipip() {
 	local sent
 	fresh
 	ipip_hosts || return
-	record ipip all p1 p2 10.3.0.2 4000 4000 23 100 || return
+	record ipip tunnel p1 p2 10.3.0.2 4000 4000 23 100 || return
 	sent=$(snmp_of Tcp OutSegs p1 p2)
 	is "$(passed ipip encap decap)" \
 		"$(sum_of tx g1 g2) $(sum_of rx g1 g2)" &&
@@ -90,7 +90,7 @@ case_xdp() {
 		nsenter --net=/run/netns/p2 \
 			ip link set eth0 xdpgeneric pinned /sys/fs/bpf/pass || return
 	sysctl -qw kernel.bpf_stats_enabled=1
-	record xdp all p1 p2 10.1.0.3 4000 4000 23 100 || return
+	record xdp xdp p1 p2 10.1.0.3 4000 4000 23 100 || return
 	sysctl -qw kernel.bpf_stats_enabled=0
 	sent=$(snmp_of Tcp OutSegs p1 p2)
 	is "$(entered xdp xdp)" "$(runs /sys/fs/bpf/pass)" &&
@@ -111,7 +111,7 @@ case_tap() {
 		--immediate-mode -w tap.pcap tcp 2>dump.log &
 	dumper=$!
 	wait_for 20 grep -q '^tcpdump: listening' dump.log || return
-	record tap all p1 p2 10.1.0.3 4000 4000 23 100 || return
+	record tap tap p1 p2 10.1.0.3 4000 4000 23 100 || return
 	sent=$(snmp_of Tcp OutSegs p1 p2)
 	wait_for 20 captured "$sent"
 	kill -INT $dumper
@@ -148,7 +148,7 @@ case_nf() {
 			}
 		}
 	END
-	record nf all p1 p2 10.1.0.3 4000 4000 23 100 || return
+	record nf netfilter,bridge p1 p2 10.1.0.3 4000 4000 23 100 || return
 	sent=$(snmp_of Tcp OutSegs p1 p2)
 	is "$(entered nf nf_bridge nf_dev)" \
 		"$(counter_of bridge b) $(counter_of netdev d)" &&
