@@ -130,9 +130,7 @@ struct split {
 	__u64 segment;
 	__u32 left;		/* bytes of payload */
 	__u32 size;		/* of one segment */
-	__u32 any;		/* segments followed; a number would be verified
-				 * for each of SEGMENTS_MAX
-				 */
+	__u32 any;		/* is a segment followed? */
 };
 
 /* One segment inherits the path so far; the first one the number, too. */
@@ -173,6 +171,7 @@ static int split_one(__u32 i, void *arg)
 	if (from->last == ST_ENCAP)
 		tracked_mark(to, ST_CRYPT_WAIT, to->last_ns);
 	tracked_unlock(at, key);
+	/* Not a number: the verifier would walk all SEGMENTS_MAX rounds. */
 	s->any = 1;
 	return 0;
 }
