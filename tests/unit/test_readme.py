@@ -80,3 +80,12 @@ def test_a_full_screen_command_gets_its_q(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setattr(readme, "SCREEN", 0)
     assert readme.fault(*readme.run(f"{program} --top")) == ""
+
+
+def test_a_command_that_takes_too_long_fails_and_the_next_runs(
+        monkeypatch, capsys):
+    monkeypatch.setattr(readme, "LIMIT", 1)
+    assert readme.judge(["sleep 60", "true"]) == 1
+    out = capsys.readouterr().out
+    assert "not ok 1 sleep 60 # it takes over 1 s" in out
+    assert "ok 2 true" in out
