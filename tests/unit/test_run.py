@@ -3,6 +3,8 @@
 crashed, stopped half-way, hung or did not run at all."""
 import importlib.machinery
 import importlib.util
+import signal
+import time
 from pathlib import Path
 
 import ktap
@@ -162,6 +164,25 @@ def test_warnings_and_status_of_builds():
     assert outcome("main.c:3:1: warning: unused\n", 0) == FAILED
     assert outcome("WARNING: modpost: missing\n", 0) == FAILED
     assert outcome("", 2) == FAILED
+
+
+@pytest.fixture(name="runner")
+def _runner(tmp_path, monkeypatch):
+    run = load_runner()
+    monkeypatch.setattr(run, "LOGS", tmp_path)
+    return run
+
+
+def test_a_program_that_is_missing_fails_its_test_only(runner):
+    output, status = runner.call("unit/x", ["/nonexistent/gcc", "x.c"])
+    assert (output, status) == ("/nonexistent/gcc: No such file or directory\n", 127)
+
+
+def test_a_program_started_after_the_signal_is_ended(runner):
+    runner.stopping.set()
+    begun = time.monotonic()
+    assert runner.call("unit/x", ["sleep", "60"])[1] == -signal.SIGTERM
+    assert time.monotonic() - begun < 20 and not runner.running
 
 
 def test_pytest_without_results(tmp_path):
