@@ -135,3 +135,26 @@ def test_redis_benchmark_figure(wanted, completed, latency):
             "          avg       min       p50       p95       p99       max\n"
             f"       {latency}    24.896    24.911\n")
     assert load("programs/measure.py").seconds_of(text) == wanted
+
+
+# --- Overhead ----------------------------------------------------------------
+
+def arm(*runs):
+    return {"runs": [{"workload": "64 KB writes", "rounds": 1, "packets": packets,
+                      "ns": ns, "after_ns": 0} for packets, ns in runs]}
+
+
+def test_overhead_compares_runs_of_one_packet_pattern():
+    """The arm met the pattern that most unprofiled runs did not."""
+    table = load("overhead/table.py")
+    base = arm((338, 338 * 86_000), (245, 245 * 120_000), (338, 338 * 86_000))
+    other = arm((245, 245 * 120_100), (245, 245 * 120_100))
+    assert table.added(base, other, "64 KB writes", 1) == (100, 120_000, True)
+
+
+def test_overhead_of_another_pattern_is_marked():
+    table = load("overhead/table.py")
+    added, without, alike = table.added(arm((338, 338 * 86_000)),
+                                        arm((300, 300 * 90_000)),
+                                        "64 KB writes", 1)
+    assert (added, without, alike) == (4_000, 86_000, False)

@@ -6,6 +6,7 @@ percent of the unprofiled cost, next to the limits for pathprof.
 usage: table.py RESULTS.json
 Exit status: 0, or 1 if a limit is missed.
 """
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -36,16 +37,17 @@ def of_length(arm, workload, rounds):
 
 def added(base, arm, workload, rounds):
     """Instructions that an arm adds to a packet, the cost without it, and
-    whether they can be compared.  The cost of a packet also depends on how many
-    ACKs flow, so runs with as many packets as the unprofiled ones are preferred."""
+    whether they can be compared: the median over pairs of runs.  The cost of a
+    packet also depends on how many ACKs flow, so only runs of one pattern make a
+    pair, unless the arm has none of them."""
     without = of_length(base, workload, rounds)
     runs = of_length(arm, workload, rounds)
-    packets = median(run["packets"] for run in without)
-    alike = [run for run in runs
-             if abs(run["packets"] - packets) <= SAME_PACKETS * packets]
-    least = median(cost(run) for run in without)
-    return (median(cost(run) for run in alike or runs) - least, least,
-            bool(alike))
+    pairs = [(one, other) for one in without for other in runs
+             if abs(other["packets"] - one["packets"])
+             <= SAME_PACKETS * one["packets"]]
+    compared = pairs or list(itertools.product(without, runs))
+    return (median(cost(other) - cost(one) for one, other in compared),
+            median(cost(one) for one, _ in compared), bool(pairs))
 
 
 def lengths(arm, workload):
