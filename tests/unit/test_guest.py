@@ -164,7 +164,7 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
     guest = load()
     monkeypatch.setattr(guest, "emulator_version", lambda: version)
     args = argparse.Namespace(mode=mode, kvm=kvm, memory="1G", cpus=2, seed=1,
-                              nics=None, rwdir=[])
+                              nics=None, queues=1, rwdir=[])
     command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
     assert ("thread=single" in " ".join(command)) == one_thread
 
@@ -175,7 +175,7 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
 def test_clock_of_each_mode(mode, counted, coarse):
     guest = load()
     args = argparse.Namespace(mode=mode, kvm=False, memory="1G", cpus=2, seed=1,
-                              nics=None, rwdir=[])
+                              nics=None, queues=1, rwdir=[])
     words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
     assert ("-icount" in words) == counted
     assert ("clocksource=jiffies" in words) == coarse
@@ -184,10 +184,36 @@ def test_clock_of_each_mode(mode, counted, coarse):
 def test_two_cards_on_one_wire():
     guest = load()
     args = argparse.Namespace(mode="deterministic", kvm=False, memory="1G",
-                              cpus=2, seed=1, nics="igb", rwdir=[])
+                              cpus=2, seed=1, nics="igb", queues=1, rwdir=[])
     words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
     assert words.count("hubid=0") == words.count("-device igb,") == 2
     assert "mac=52:54:00:09:00:01" in words and "00:02" in words
+
+
+def test_cards_with_several_queues():
+    """They hang on tap devices, in a network namespace of the emulator's own."""
+    guest = load()
+    args = argparse.Namespace(mode="fast", kvm=False, memory="1G", cpus=2, seed=1,
+                              nics="virtio-net-pci", queues=3, rwdir=[])
+    command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
+    assert command[0] == str(SCRIPT.with_name("guest-taps"))
+    assert command[1] == str(guest.VNG)
+    words = " ".join(command)
+    assert words.count("queues=3") == words.count("mq=on,rss=on") == 2
+    assert "ifname=end1" in words and "ifname=end2" in words and "vectors=8" in words
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ("--queues 2", "needs --nics virtio-net-pci in mode fast"),
+    ("--queues 2 --nics e1000e", "needs --nics virtio-net-pci"),
+    ("--queues 2 --nics virtio-net-pci -m deterministic", "in mode fast"),
+    ("--queues 2 --nics virtio-net-pci --peer 6.1", "without --peer"),
+    ("--queues 0", "must be 1 to 8"), ("--queues 9", "must be 1 to 8"),
+])
+def test_queues_are_refused_where_they_are_not_possible(words, sentence):
+    done = subprocess.run([SCRIPT, *words.split(), "--", "true"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 2 and sentence in done.stderr
 
 
 def test_command_reaches_the_guest_quoted(tmp_path, monkeypatch):
@@ -208,7 +234,7 @@ def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
     guest = load()
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     args = argparse.Namespace(mode="fast", memory="1G", cpus=2, kvm=False,
-                              nics=None, rwdir=[tmp_path], seed=1)
+                              nics=None, queues=1, rwdir=[tmp_path], seed=1)
     root = tmp_path / "roots/trixie"
     image = root / "boot/vmlinuz-7.3.4+deb13-amd64"
     image.parent.mkdir(parents=True)
