@@ -57,6 +57,72 @@ def test_what_ethtool_shows(text, wanted):
     assert ethtool.parse(text) == wanted
 
 
+def rss(*rings):
+    """What ethtool -x prints of a card with four rings."""
+    lines = ["RX flow hash indirection table for eth0 with 4 RX ring(s):"]
+    lines += [f"{n:5}:" + "".join(f"  {ring:4}" for ring in rings[n:n + 8])
+              for n in range(0, len(rings), 8)]
+    return "\n".join([*lines, "RSS hash key:", "6d:5a:56:da", "RSS hash function:",
+                      "    toeplitz: on", "    xor: off"]) + "\n"
+
+
+@pytest.mark.parametrize("text, wanted", [
+    (rss(*[0, 1] * 64), {"equal": "2", "start": "0"}),
+    (rss(*[0] * 128), {"equal": "1", "start": "0"}),
+    (rss(*[3] * 16), {"equal": "1", "start": "3"}),
+    (rss(*[2, 3, 4] * 4), {"equal": "3", "start": "2"}),
+    # The last turn may be cut short.  Weights; a swap; no table at all.
+    (rss(0, 1, 2, 0), {"equal": "3", "start": "0"}),
+    (rss(0, 0, 0, 1), {}),
+    (rss(1, 0, 1, 0), {}),
+    ("RX flow hash indirection table for eth0 with 1 RX ring(s):\n"
+     "Operation not supported\nRSS hash key:\nOperation not supported\n", {}),
+])
+def test_the_rings_of_rss(text, wanted):
+    assert ethtool.parse_rss(text) == wanted
+
+
+class Rings:
+    """ethtool of a card with a table of 8 rings of four."""
+
+    def __init__(self):
+        self.table, self.asked = [0, 1, 2, 3] * 2, []
+
+    def __call__(self, *argv):
+        option, _, *words = argv[1:]
+        if option == "-X":
+            self.asked.append(words)
+            given = {"start": 0, "equal": 4} if words == ["default"] else dict(
+                zip(words[::2], map(int, words[1::2]), strict=True))
+            self.table = [given["start"] + n % given["equal"] for n in range(8)]
+        elif option != "-x":
+            raise errors.MssabError("netlink error: Operation not supported")
+        return rss(*self.table)
+
+
+def test_rss_is_set_and_put_back(monkeypatch):
+    card = Rings()
+    monkeypatch.setattr(ethtool, "command", card)
+    was = ethtool.read("eth0")
+    assert was == {"rss": {"equal": "4", "start": "0"}}
+    ethtool.write("eth0", {"rss": {"equal": "1"}})
+    ethtool.write("eth0", {"rss": {"equal": "2", "start": "2"}})
+    assert card.table == [2, 3] * 4
+    ethtool.write("eth0", ethtool.changed(was, ethtool.read("eth0")))
+    assert card.table == [0, 1, 2, 3] * 2
+    assert card.asked == [["start", "0", "equal", "1"], ["start", "2", "equal", "2"],
+                          ["default"]]
+
+
+def test_a_table_that_cannot_be_put_back_is_left_alone(monkeypatch):
+    card = Rings()
+    card.table = [0, 0, 0, 0, 0, 0, 0, 1]
+    monkeypatch.setattr(ethtool, "command", card)
+    with pytest.raises(errors.MssabError, match="no rss equal, or cannot change it"):
+        ethtool.write("eth0", {"rss": {"equal": "2"}})
+    assert not card.asked
+
+
 class Card:
     """ethtool of a device with rings of up to 512, and nothing else."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Settings of a device that ethtool shows and sets, in groups: coalescing,
-rings, channels, features.
+rings, channels, features, and which rings RSS spreads packets over.
 
 Settings have ethtool's names.  The ethtool of Debian 12 prints most of them as
 text only; functions without side effects parse it.
@@ -17,11 +17,14 @@ from .netns import command
 Settings = dict[str, dict[str, str]]
 #: ethtool's options that show a group and change it.
 GROUPS = {"coalesce": ("-c", "-C"), "ring": ("-g", "-G"),
-          "channels": ("-l", "-L"), "features": ("-k", "-K")}
+          "channels": ("-l", "-L"), "features": ("-k", "-K"),
+          # After channels: a driver that gets others resets the table.
+          "rss": ("-x", "-X")}
 #: As ethtool and the kernel spell them: words joined by hyphens.
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _LINE = re.compile(r"(\s*)([A-Za-z][A-Za-z0-9 -]*):\s+(\d+|on|off)\b([^:]*)$")
 _ADAPTIVE = re.compile(r"Adaptive RX: (on|off)  TX: (on|off)")
+_TABLE_LINE = re.compile(r"^ +\d+:((?: +\d+)+)$", re.M)
 
 
 def parse(text: str) -> dict[str, str]:
@@ -47,6 +50,37 @@ def parse(text: str) -> dict[str, str]:
     return found
 
 
+def parse_rss(text: str) -> dict[str, str]:
+    """The rings of an indirection table, from ethtool -x: how many take turns, and
+    the first one.  Nothing for a table that ethtool -X start S equal N cannot
+    make, which could not be put back."""
+    table = [int(ring) for line in _TABLE_LINE.findall(text)
+             for ring in line.split()]
+    for count in range(1, len(set(table)) + 1):
+        if table == [table[0] + n % count for n in range(len(table))]:
+            return {"equal": str(count), "start": str(table[0])}
+    return {}
+
+
+def _parse(name: str, text: str) -> dict[str, str]:
+    return parse_rss(text) if name == "rss" else parse(text)
+
+
+def _words(name: str, text: str, values: dict[str, str]) -> list[str]:
+    """What follows the option that changes a group; nothing if all is so.
+    @text: what the device shows now."""
+    have = _parse(name, text)
+    different = {key: value for key, value in values.items() if have[key] != value}
+    if different and name == "rss":
+        # ethtool takes both.  A table that is the driver's own again no longer
+        # counts as set by hand, which would forbid fewer channels.
+        both = have | values
+        if both["start"] == "0" and f" with {both['equal']} RX ring" in text:
+            return ["default"]
+        return ["start", both["start"], "equal", both["equal"]]
+    return [word for pair in different.items() for word in pair]
+
+
 def on(device: str, *where: str) -> set[str]:
     """Features that are on, also those that stand for several."""
     return set(re.findall(r"^\s*([a-z0-9-]+): on", command(
@@ -59,7 +93,7 @@ def read(device: str, *where: str) -> Settings:
     found = {}
     for name, (show, _) in GROUPS.items():
         try:
-            found[name] = parse(command(*where, "ethtool", show, device))
+            found[name] = _parse(name, command(*where, "ethtool", show, device))
         except MssabError:
             continue
     return found
@@ -70,17 +104,17 @@ def write(device: str, wanted: Settings, *where: str) -> None:
     it, or silently did something else."""
     for name, values in wanted.items():
         show, change = GROUPS[name]
-        have = parse(command(*where, "ethtool", show, device))
+        text = command(*where, "ethtool", show, device)
+        have = _parse(name, text)
         if unknown := [key for key in values if key not in have]:
             raise MssabError(f"{device}: its driver has no {name} "
                              f"{unknown[0]}, or cannot change it; see ethtool "
                              f"{show} {device}")
-        words = [word for pair in values.items() if have[pair[0]] != pair[1]
-                 for word in pair]
+        words = _words(name, text, values)
         if not words:
             continue
         command(*where, "ethtool", change, device, *words)
-        have = parse(command(*where, "ethtool", show, device))
+        have = _parse(name, command(*where, "ethtool", show, device))
         for key, value in values.items():
             if have.get(key) != value:
                 raise MssabError(f"{device}: {name} {key} = {value} was "

@@ -130,8 +130,9 @@ def put_back(ends: Iterable[str]) -> None:
                         str(os.getpid()))
         command("ip", "link", "set", name, "mtu", str(was["mtu"]),
                 "up" if was["up"] else "down")
-    # First return all interfaces: a driver may refuse a setting.
-    for name, was in record.items():
+    # First return all interfaces: a driver may refuse a setting.  Twice, because
+    # one setting may reset another (channels and the table of RSS).
+    for name, was in [*record.items()] * 2:
         ethtool.write(name, ethtool.changed(was["device"], ethtool.read(name)))
     RECORD.unlink()
 
