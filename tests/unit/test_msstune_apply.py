@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """apply, confirm, rollback: after a kill at any moment every setting has its old
 value, or the confirmed one; the value of another writer is left alone."""
+import errno
 import json
 import os
 import shutil
@@ -18,8 +19,8 @@ import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
 from msstune import (conflicts, export, lint_read, request,  # noqa: E402
-                      rollback_timer, set_qdisc, set_sysctl, settings,
-                     system)
+                      rollback_timer, set_ethtool, set_qdisc, set_rss,
+                     set_sysctl, settings, system)
 from msstune.transaction import Change, TransactionManager  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
 from msstune.journal import Entry  # noqa: E402
@@ -393,6 +394,8 @@ def test_systemd_gets_a_timer(tmp_path, monkeypatch, state, root):
     ("mtu:eth0=67", "68..65536"), ("mtu:-x=1500", "mtu:DEVICE"),
     ("mtu:eth0:rx=1500", "mtu:DEVICE"),
     ("ring:eth0:foo=1", "NAME one of rx, tx"),
+    ("channels:eth0:other=1", "NAME one of rx, tx, combined"),
+    ("rss:eth0:0=1", "rss:DEVICE=RING"), ("rss:eth0=0-3", "rings such as"),
     ("offload:eth0:gro=1", "on or off"), ("coalesce:eth0:rx-usecs=x", "whole"),
     ("coalesce:eth0:adaptive-rx=1", "on or off"),
     ("net.ipv4.tcp_mem=0 0 0", "connections stall"),
@@ -441,6 +444,75 @@ def test_weights_that_tc_would_misread_are_refused():
         set_qdisc.spelled("fq", {"weights ": [1, 2, 3]})
 
 
+# --- RSS -------------------------------------------------------------------
+
+class Card:
+    """The ethtool ioctl of a card with two rings and a table of eight."""
+
+    def __init__(self):
+        self.table, self.combined, self.default = [0, 1] * 4, 2, True
+
+    def __call__(self, _device, words):
+        number, *rest = words
+        if number == 0x38:                                  # GRXFHINDIR
+            return [number, 8, *(self.table if rest[0] else [])]
+        if number == 0x2d:                                  # GRXRINGS
+            return [number, 0, 2, *rest[2:]]
+        if number == 0x39 and rest == [0]:
+            self.table, self.default = [0, 1] * 4, True
+        elif number == 0x39:
+            self.default = False
+            if max(rest[1:]) >= 2:
+                raise OSError(errno.EINVAL, "Invalid argument")
+            self.table = rest[1:]
+        elif number == 0x3c:                                # GCHANNELS
+            return [number, 0, 0, 0, 2, 0, 0, 0, self.combined]
+        elif number == 0x3d:
+            self.combined = rest[7]
+        return words
+
+
+@pytest.fixture(name="card")
+def _card(monkeypatch):
+    card = Card()
+    monkeypatch.setattr(set_ethtool, "call", card)
+    monkeypatch.setattr(set_rss, "call", card)
+    return card
+
+
+def test_rss_repeats_its_rings_over_the_table(card):
+    setting, value = settings.parse("rss:eth0=1")
+    assert setting.read() == "0,1"
+    setting.write(value)
+    assert card.table == [1] * 8 and setting.read() == "1"
+    setting.write("0,1,1")
+    assert card.table == [0, 1, 1, 0, 1, 1, 0, 1] and setting.read() == "0,1,1"
+    assert not card.default
+    assert setting.same("0,1,0,1", "0,1") and not setting.same("1,0", "0,1")
+    setting.write("0,1")
+    assert card.table == [0, 1] * 4 and card.default
+
+
+@pytest.mark.parametrize("text, error, sentence", [
+    ("rss:eth0=0,1,0,1,0,1,0,1,0", UsageError, "the table has 8 places"),
+    ("rss:eth0=2", TuneError, "Invalid argument; ethtool -x eth0 names its rings"),
+    ("channels:eth0:combined=3", UsageError, "the driver allows 2"),
+    ("channels:eth0:rx=1", UsageError, "the driver allows 0"),
+])
+def test_rings_that_a_card_has_not(card, text, error, sentence):
+    with pytest.raises(error, match=sentence):
+        setting, value = settings.parse(text)
+        setting.write(value)
+    assert card.table == [0, 1] * 4 and card.combined == 2
+
+
+def test_channels(card):
+    setting, value = settings.parse("channels:eth0:combined=1")
+    assert setting.read() == "2" and setting.disruptive
+    setting.write(value)
+    assert card.combined == 1
+
+
 # --- Export -----------------------------------------------------------------
 
 ENTRIES = {
@@ -448,6 +520,7 @@ ENTRIES = {
                        "BDP")],
     "link": [Entry("mtu:eth0", "1500", "9000", "2 aa:bb"),
              Entry("ring:eth0:rx", "256", "4096", "2 aa:bb"),
+             Entry("channels:eth0:combined", "2", "4", "2 aa:bb"),
              Entry("coalesce:eth0:rx-usecs", "3", "50", "2 aa:bb")]}
 ENTRIES["script"] = ENTRIES["sysctl.d"] + ENTRIES["link"] + [
     Entry("route:10.0.0.0/8:initcwnd", "none", "20"),
@@ -465,8 +538,16 @@ def test_lint_reads_what_export_prints(tmp_path):
 def test_export_link():
     assert export.link(ENTRIES["link"]).splitlines() == [
         "[Match]", "PermanentMACAddress=aa:bb", "", "[Link]", "# was: 1500",
-        "MTUBytes=9000", "# was: 256", "RxBufferSize=4096", "# was: 3",
-        "RxCoalesceSec=50us"]
+        "MTUBytes=9000", "# was: 256", "RxBufferSize=4096", "# was: 2",
+        "CombinedChannels=4", "# was: 3", "RxCoalesceSec=50us"]
+
+
+def test_export_rss():
+    def line(rings):
+        return export.script([Entry("rss:eth0", "0,1,2,3", rings)]).splitlines()[-1]
+    assert line("2,3") == "ethtool -X eth0 start 2 equal 2"
+    with pytest.raises(UsageError, match="ethtool cannot make this table"):
+        line("1,0")
 
 
 def test_export_script_is_a_script(tmp_path):

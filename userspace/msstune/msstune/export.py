@@ -11,6 +11,8 @@ from .journal import Entry
 _LINK = {
     "mtu": "MTUBytes={value}", "txqueuelen": "TransmitQueueLength={value}",
     "ring:rx": "RxBufferSize={value}", "ring:tx": "TxBufferSize={value}",
+    "channels:rx": "RxChannels={value}", "channels:tx": "TxChannels={value}",
+    "channels:combined": "CombinedChannels={value}",
     "coalesce:rx-usecs": "RxCoalesceSec={value}us",
     "coalesce:tx-usecs": "TxCoalesceSec={value}us",
     "coalesce:rx-frames": "RxMaxCoalescedFrames={value}",
@@ -29,6 +31,7 @@ _SCRIPT = {
     "mtu": "ip link set dev {device} mtu {value}",
     "txqueuelen": "ip link set dev {device} txqueuelen {value}",
     "ring": "ethtool -G {device} {field} {value}",
+    "channels": "ethtool -L {device} {field} {value}",
     "coalesce": "ethtool -C {device} {field} {value}",
     "offload": "ethtool -K {device} {field} {value}",
     "pause": "ethtool -A {device} {field} {value}",
@@ -88,6 +91,8 @@ def script(entries: Sequence[Entry]) -> str:
         lines.append(_comment(entry))
         if kind == "sysctl":
             lines.append(f"sysctl -q -w '{target}={_value(entry)}'")
+        elif kind == "rss":
+            lines.append(_rss(entry, device))
         elif kind in _SCRIPT:
             lines.append(_SCRIPT[kind].format(device=device, field=field,
                                               value=_value(entry),
@@ -95,6 +100,15 @@ def script(entries: Sequence[Entry]) -> str:
         else:
             lines += _route(target, _value(entry))
     return "\n".join(lines) + "\n"
+
+
+def _rss(entry: Entry, device: str) -> str:
+    """ethtool sets rings in a row only."""
+    rings = [int(ring) for ring in entry.new.split(",")]
+    if rings != list(range(rings[0], rings[0] + len(rings))):
+        raise UsageError(f"{entry.name}={entry.new}: ethtool cannot make this table, "
+                         "so no script can hold it")
+    return f"ethtool -X {device} start {rings[0]} equal {len(rings)}"
 
 
 def _path(device: str, field: str) -> str:

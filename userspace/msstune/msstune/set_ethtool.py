@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rings, coalescing, offloads and pause frames, by the ethtool ioctl.
+"""Rings, channels, coalescing, offloads and pause frames, by the ethtool ioctl.
 
 The structures of the ioctl never change, but the output of ethtool(8) does, and
 pyroute2 of Debian 12 cannot set rings.
@@ -20,7 +20,7 @@ SIOCETHTOOL = 0x8946
 IFNAMSIZ = 16
 
 
-def _call(device: str, words: list[int]) -> list[int]:
+def call(device: str, words: list[int]) -> list[int]:
     """Run one ethtool command on its structure of 32-bit words."""
     if len(device.encode()) >= IFNAMSIZ:
         raise UsageError(f"{device}: too long for the name of a device")
@@ -50,7 +50,7 @@ class _Words(DeviceSetting):
 
     def _words(self) -> list[int]:
         try:
-            return _call(self.device, [self.get] + [0] * (self.size - 1))
+            return call(self.device, [self.get] + [0] * (self.size - 1))
         except OSError as error:
             raise NotSupported(f"{self.name}: {self.device} does not report it: "
                                f"{error.strerror}") from error
@@ -68,7 +68,7 @@ class _Words(DeviceSetting):
         words[self.fields[self.field]] = (int(value == "on")
                                           if self._is_switch() else int(value))
         try:
-            _call(self.device, words)
+            call(self.device, words)
         except OSError as error:
             raise TuneError(f"{self.name}={value}: {error.strerror}") from error
 
@@ -80,21 +80,36 @@ class _Words(DeviceSetting):
             raise UsageError(f"{self.name}={value}: not a whole number")
 
 
-class Ring(_Words):
-    kind = "ring"
-    get, set, size = 0x10, 0x11, 9
-    fields = {"rx": 5, "tx": 8}
-    rounds = disruptive = True
+class _Limited(_Words):
+    """Numbers up to one that the driver reports beside them."""
+
+    most: ClassVar[dict[str, int]]    # name: index of the word
+    disruptive = True
 
     def maximum(self) -> int:
         """The largest value the driver allows."""
-        return self._words()[{"rx": 1, "tx": 4}[self.field]]
+        return self._words()[self.most[self.field]]
 
     def check(self, value: str) -> None:
         super().check(value)
         if int(value) > self.maximum():
             raise UsageError(f"{self.name}={value}: the driver allows "
                              f"{self.maximum()}")
+
+
+class Ring(_Limited):
+    kind = "ring"
+    get, set, size = 0x10, 0x11, 9
+    fields = {"rx": 5, "tx": 8}
+    most = {"rx": 1, "tx": 4}
+    rounds = True
+
+
+class Channels(_Limited):
+    kind = "channels"
+    get, set, size = 0x3c, 0x3d, 9
+    fields = {"rx": 5, "tx": 6, "combined": 8}
+    most = {"rx": 1, "tx": 2, "combined": 4}
 
 
 class Coalesce(_Words):

@@ -6,13 +6,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import set_ethtool, set_link, set_qdisc, set_queue, set_route, set_sysctl
+from . import (
+    set_ethtool,
+    set_link,
+    set_qdisc,
+    set_queue,
+    set_route,
+    set_rss,
+    set_sysctl,
+)
 from .errors import UsageError
 from .setting import Setting
 
 KINDS: dict[str, type[Setting]] = {kind.kind: kind for kind in (
     set_sysctl.Sysctl, set_link.Mtu, set_link.TxQueueLen, set_ethtool.Ring,
-    set_ethtool.Coalesce, set_ethtool.Offload, set_ethtool.Pause,
+    set_ethtool.Channels, set_ethtool.Coalesce, set_ethtool.Offload,
+    set_ethtool.Pause, set_rss.Rss,
     set_qdisc.Qdisc, set_queue.Queue, set_queue.Irq, set_route.Route)}
 
 
