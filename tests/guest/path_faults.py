@@ -133,7 +133,7 @@ CASES = {
         topology=lambda: wire("off"), load=lambda: [*serve(discard), bulk()], at=B,
         want=["offload-off"], number="gro", cure=True),
     "softirq and reader on one CPU": dict(
-        topology=veth, before=lambda: steered(0), cpus=2, at=B, load=lambda: [
+        topology=veth, before=lambda: steered(0), cpus=3, at=B, load=lambda: [
             *[pinned(0, one) for one in serve(working)], pinned(1, bulk())],
         want=["placement"]),
     "a slow netfilter chain": dict(

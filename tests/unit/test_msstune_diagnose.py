@@ -65,6 +65,7 @@ QUEUE = {"rtt": 25000}
     (LOSSY | {"options": 5}, "sack-off"),
     (LOSSY, "loss"),
     (LOSSY | {"d_dsack_dups": 90}, "ack-loss"),
+    ({"d_data_segs_out": 60_000, "d_segs_in": 250}, "ack-loss"),
     (LOSSY | {"d_dsack_dups": 90, "d_reord_seen": 20}, "reordering"),
     (LOSSY | QUEUE, "path"),
     # Three retransmissions are no evidence of reordering.
@@ -178,6 +179,18 @@ def test_reader_on_the_interrupts_cpu():
     assert first(facts(flow, cpus=busy)).limit == "placement"
     elsewhere = flow | {"owner": {"cpu": 1, "pid": 7, "comm": "reader"}}
     assert first(facts(elsewhere, cpus=busy)).limit != "placement"
+
+
+@pytest.mark.parametrize("system, limit", [(0.6, "placement"),
+                                           (0.0, "application-receive")])
+def test_unread_data_on_the_interrupts_cpu(system, limit):
+    """Of a reader that works there, not of one that rests."""
+    flow = RECEIVER | {"low_rqueue": 90_000, "high_rqueue": 100_000,
+                       "rcv_ssthresh": 10**5, "owner": {
+                           "cpu": 0, "pid": 7, "comm": "reader", "system": system,
+                           "user": 0.1}}
+    busy = {"0": CPU | {"idle": 4, "softirq": 60, "user": 100}, "1": CPU}
+    assert first(facts(flow, cpus=busy)).limit == limit
 
 
 @pytest.mark.parametrize("more", [

@@ -210,8 +210,17 @@ FAULTS = [
      "small-writes", ""),
     ((path(netif=200, estab=300, wait_done=10**7, copy=30_000),), UNREAD, BUSY,
      "tiny-reads", ""),
+    # Its own work between two reads of a packet counts as copy.
+    ((path(netif=200, estab=300, wait_done=10**7, copy=4 * 10**6),), UNREAD, BUSY,
+     "tiny-reads", ""),
     ((path("tx", end="sent", dev=300, wait_qdisc=10**5, driver=900),), {},
      queue(requeues=400), "requeues", "ring:eth0:tx"),
+    # A driver that stops more often than it sends, above what TSO would save.
+    ((path("tx", end="sent", dev=300, wait_qdisc=10**5, driver=900),), {},
+     {"devices": {"eth0": queue(requeues=4000)["devices"]["eth0"] | {
+         "offload": DEVICE["offload"] | {"tso": "off"},
+         "tx": {"packets": 200_000, "bytes": 200_000 * 1500}}}},
+     "requeues", "ring:eth0:tx"),
     ((path("tx", end="sent", dev=300, wait_qdisc=3 * 10**7, driver=900),), {},
      queue(backlog=90_000), "transmit-queue", "qdisc:eth0"),
 ]

@@ -28,7 +28,8 @@ _CAUSES = {
                   "path-down"),
     "mtu": ("own-firewall", "accept-queue", "path-down"),
     "peer-accept-queue": ("accept-queue",),
-    "application-receive": ("cpu-quota", "memory-pressure", "tiny-reads"),
+    "application-receive": ("cpu-quota", "memory-pressure", "tiny-reads",
+                            "placement"),
     "reader-stopped": ("cpu-quota", "memory-pressure"),
     "application-send": ("cpu-quota",),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
@@ -89,7 +90,8 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
         if d.limit in ("qdisc-drops",) and not suffering:
             # No connection had to send again: TCP is not affected.
             d = replace(d, weight=d.weight / 10, confidence="low")
-        if d.limit in _CPU and not unknown:
+        if d.limit in _CPU and not unknown and not (
+                d.limit == "placement" and d.numbers["starved"]):
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
         if d.evidence and d.limit in _WORK and flows and all(f.wrong for f in flows):

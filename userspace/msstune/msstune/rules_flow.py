@@ -158,6 +158,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return limited
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
+    thinned = _thinned(f, numbers)
+    if thinned:
+        return thinned
     if f["rtt"] >= BLOATED * f["min_rtt"] > 0 \
             and f["rtt"] - f["min_rtt"] > BLOATED_US:
         return _bloated(f, facts, numbers)
@@ -199,6 +202,24 @@ def _restarted(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
             f"its congestion window of {f['snd_cwnd']} segments",
             "bursts take as long with tcp_slow_start_after_idle=0",
             numbers | {"pause_us": pause, "rto_us": f["rto"]})
+
+
+#: Bytes that a receiver merges at most (gro_max_size of Linux), and merged packets
+#: that it acknowledges together at most (RFC 1122, section 4.2.3.2).
+MERGED, TOGETHER = 65536, 2
+
+
+def _thinned(f: Flow, numbers: dict[str, Any]) -> Answer | None:
+    """Fewer ACKs arrive than any receiver sends (RFC 3449, section 5.2)."""
+    acks, most = f.get("d_segs_in", 0), TOGETHER * MERGED / f["snd_mss"]
+    each = f["d_data_segs_out"] / max(1, acks)
+    if acks < ENOUGH or f.get("d_data_segs_in", 0) or each < 1.25 * most:
+        return None
+    return ("ack-loss", "medium" if each > 2 * most else "low",
+            f"each ACK that arrives is for {each:.0f} segments; a receiver sends one "
+            f"for {most:.0f} at most: ACKs are lost or thinned out on the way back",
+            "the peer merges more than 64 KiB (gro_max_size there)",
+            numbers | {"segments_per_ack": each})
 
 
 def _bloated(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:

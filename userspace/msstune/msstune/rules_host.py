@@ -15,6 +15,7 @@ from .diagnosis import Diagnosis
 
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
+WORKS = 0.5              # share of a CPU that a reader uses which does not rest
 SQUEEZES = 50            # per second
 DAMAGED = 1e-4           # share of segments with a wrong checksum
 HELD_US = 200            # rx-usecs that lengthen a short round trip
@@ -161,12 +162,13 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
     if "off" in (device["offload"].get("gso"), device["offload"].get("tso")) \
             and tx.get("packets", 0) / seconds > BUSY_PPS \
             and out <= device["mtu"] + 50:
+        # A device that computes no checksums cannot segment either.
+        off = {key: "off" for key in ("tx", "sg", "tso", "gso")
+               if device["offload"].get(key) == "off"}
         yield Diagnosis(
             name, "offload-off", "medium",
             f"TSO or GSO is off and {tx['packets'] / seconds:,.0f} packets/s leave "
-            "one by one", "all CPUs have idle time", 40,
-            {"tso": device["offload"].get("tso"),
-             "gso": device["offload"].get("gso")})
+            "one by one", "all CPUs have idle time", 40, off)
     yield from _interrupts(name, device, facts, pps)
     bus = device["bus"]
     for key in ("link_width", "link_speed"):
@@ -227,6 +229,10 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
             numbers["stages"] = [
                 f"{s['direction']} {s['stage']} {s['share']:.0%} of the {s['kind']}"
                 for s in facts.get("stages", [])[:3]]
+        # Data waits for a reader that works: it has too little of this CPU.
+        numbers["starved"] = any(
+            f["low_rqueue"] and WORKS < f["owner"].get("system", 0)
+            + f["owner"].get("user", 0) for f in here)
         # Busy processes leave softirqs little time, so 20 % is much.
         if here and soft > 0.2 and others_idle:
             yield Diagnosis(

@@ -155,14 +155,14 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
                      gain=f"most of {share:.0%} of the work"))
 
 
-READS = 3           # times the copy that a reader's time in the kernel is,
+READS = 3           # times the stack's work that a reader's time in the kernel is,
 CLEARLY = 10        # and of which it is no guess
 RUNNING = 0.8       # share of a CPU of a process that never waits
 ONLY = 0.2          # of what it reads, that it sends or writes to files at most
 
 
 def _reads(facts: Facts) -> Iterator[Diagnosis]:
-    """A reader that spends its time in the kernel, and little of it on the copy,
+    """A reader that spends much more time in the kernel than moving its bytes takes,
     though it does nothing else there: it reads little at a time."""
     mine = path_sums.passing(path_sums.data(facts, "rx"), "copy")
     readers: dict[int, list[dict[str, Any]]] = {}
@@ -179,14 +179,21 @@ def _reads(facts: Facts) -> Iterator[Diagnosis]:
             continue
         copy = path_sums.spent(mine, stages=("copy",)) / path_sums.payload(mine)
         spent = system * facts["interval"] * 1e9 / size
+        if copy > spent:
+            # More than the reader's time in the kernel: each packet is read in
+            # pieces, between which the reader works.  What the stack did for a
+            # byte before is of the order of a copy.
+            every = path_sums.data(facts, "rx")
+            copy = path_sums.spent(every, stages=path_sums.PER_PACKET) \
+                / path_sums.payload(every)
         if spent < READS * copy:
             continue
         yield Diagnosis(
             f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
             "medium" if spent > CLEARLY * copy else "low",
             f"{owner['comm']} never waits ({system + user:.0%} of a CPU), data waits "
-            f"for it, and it spends {spent:,.0f} ns in the kernel for a byte, of which "
-            f"the copy is {copy:,.0f}", "strace -c shows reads of many bytes", 70,
+            f"for it, and it spends {spent:,.3g} ns in the kernel for a byte, which "
+            f"takes the stack {copy:,.3g}", "strace -c shows reads of many bytes", 70,
             {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,
              "user": user},
             Evidence(path_sums.label(mine, "rx"), path_sums.share(
@@ -257,7 +264,8 @@ def _wakes(facts: Facts) -> Iterator[Diagnosis]:
                  gain=f"most of {share:.0%} of the work, and of the reader's switches"))
 
 
-REQUEUED = 0.05     # share of a queue's packets; a full link has some
+REQUEUED = 0.05     # share of a queue's packets; a full link has some,
+MOSTLY = 0.5        # and from which the driver stops more often than it sends
 
 
 def _requeued(facts: Facts) -> Iterator[Diagnosis]:
@@ -273,7 +281,8 @@ def _requeued(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 f"{name} {qdisc['kind']}", "requeues", "medium" if wait else "low",
                 f"the driver gave {again} of {sent} packets back: its ring was full",
-                "the link is full; then it is the limit", 40,
+                "the link is full; then it is the limit",
+                65 if again > MOSTLY * sent else 40,
                 {"requeues": again, "packets": sent, "ring": device["ring"]},
                 Evidence(path_sums.label(mine, "tx"), share, "wait") if wait else None)
 
