@@ -261,7 +261,11 @@ def test_faults(paths, flow, more, limit, setting):
     # A reader that works on its data, or copies a lot.
     ((path(netif=200, estab=300, copy=30_000),),
      UNREAD | {"owner": READER | {"user": .95, "system": .05}}, BUSY),
-    ((path(netif=200, estab=300, copy=900_000),), UNREAD, BUSY),
+    ((path(netif=200, estab=300, copy=1500),), UNREAD | {"d_bytes_received": 10**9},
+     BUSY),
+    # Half of its time is that of softirqs on its CPU.
+    ((path(netif=200, estab=300, copy=1500),), UNREAD | {"d_bytes_received": 3 * 10**8},
+     {"cpus": {"0": CPU | {"idle": 5, "system": 65, "softirq": 130}, "1": CPU}}),
     # One that writes what it reads to a file, or sends it on.
     ((path(netif=200, estab=300, copy=30_000),),
      UNREAD | {"owner": READER | {"written_per_s": 10**6}}, BUSY),

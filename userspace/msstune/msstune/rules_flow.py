@@ -93,6 +93,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                "sndbuf": f.get("sndbuf", 0), "cc": f["cc"]}
     if busy < SELDOM and not f["d_total_retrans"]:
         return _restarted(f, facts, numbers) or _idle(busy, numbers)
+    thinned = _thinned(f, numbers)
+    if thinned:
+        return thinned
     if rwnd >= LIMITED and loss < HEAVY:
         return _window(f, rwnd, numbers)
     if sndbuf >= LIMITED and 0 < f.get("high_wmem_queued", 0) \
@@ -158,9 +161,6 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return limited
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
-    thinned = _thinned(f, numbers)
-    if thinned:
-        return thinned
     if f["rtt"] >= BLOATED * f["min_rtt"] > 0 \
             and f["rtt"] - f["min_rtt"] > BLOATED_US:
         return _bloated(f, facts, numbers)

@@ -155,10 +155,17 @@ def _netfilter(facts: Facts) -> Iterator[Diagnosis]:
                      gain=f"most of {share:.0%} of the work"))
 
 
-READS = 3           # times the stack's work that a reader's time in the kernel is,
+READS = 3           # times the copy, or the stack's work, that a reader's time is,
 CLEARLY = 10        # and of which it is no guess
+PIECES = 6          # times the stack's work that a copy takes which is made of pieces
 RUNNING = 0.8       # share of a CPU of a process that never waits
 ONLY = 0.2          # of what it reads, that it sends or writes to files at most
+
+
+def _softirq(facts: Facts, cpu: int) -> float:
+    """The share of a CPU that softirqs take."""
+    ticks: dict[str, int] = facts["cpus"].get(str(cpu), {})
+    return ticks.get("softirq", 0) / max(1, sum(ticks.values()))
 
 
 def _reads(facts: Facts) -> Iterator[Diagnosis]:
@@ -174,24 +181,25 @@ def _reads(facts: Facts) -> Iterator[Diagnosis]:
         more = sum(f["d_bytes_acked"] for f in flows) \
             + owner["written_per_s"] * facts["interval"]
         system, user = owner["system"], owner["user"]
+        busy = system + user
+        # Where a softirq interrupts a process, the kernel counts it as its time.
+        system -= min(system, _softirq(facts, owner["cpu"]))
         if not size or more > ONLY * size or not any(f["low_rqueue"] for f in flows) \
-                or system + user < RUNNING or system < user / 4:
+                or busy < RUNNING or system < user / 4:
             continue
         copy = path_sums.spent(mine, stages=("copy",)) / path_sums.payload(mine)
+        every = path_sums.data(facts, "rx")
+        stack = path_sums.spent(every, stages=path_sums.PER_PACKET) \
+            / path_sums.payload(every)
+        if copy > PIECES * stack:
+            copy = stack    # from the first piece to the last, and what is between
         spent = system * facts["interval"] * 1e9 / size
-        if copy > spent:
-            # More than the reader's time in the kernel: each packet is read in
-            # pieces, between which the reader works.  What the stack did for a
-            # byte before is of the order of a copy.
-            every = path_sums.data(facts, "rx")
-            copy = path_sums.spent(every, stages=path_sums.PER_PACKET) \
-                / path_sums.payload(every)
         if spent < READS * copy:
             continue
         yield Diagnosis(
             f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
             "medium" if spent > CLEARLY * copy else "low",
-            f"{owner['comm']} never waits ({system + user:.0%} of a CPU), data waits "
+            f"{owner['comm']} never waits ({busy:.0%} of a CPU), data waits "
             f"for it, and it spends {spent:,.3g} ns in the kernel for a byte, which "
             f"takes the stack {copy:,.3g}", "strace -c shows reads of many bytes", 70,
             {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,

@@ -49,7 +49,8 @@ class Rss(DeviceSetting):
         try:
             # The kernel's own table, made by the kernel, no longer counts as set by
             # hand, which would forbid fewer channels.
-            if rings == list(range(call(self.device, [GRXRINGS] + [0] * (RXNFC - 1))[2])):
+            there = call(self.device, [GRXRINGS] + [0] * (RXNFC - 1))[2]
+            if rings == list(range(there)):
                 size, table = 0, []
             call(self.device, [SRXFHINDIR, size, *table])
         except OSError as error:
