@@ -66,6 +66,9 @@ QUEUE = {"rtt": 25000}
     (LOSSY, "loss"),
     (LOSSY | {"d_dsack_dups": 90}, "ack-loss"),
     ({"d_data_segs_out": 60_000, "d_segs_in": 250}, "ack-loss"),
+    # A busy reader over veth was seen to acknowledge 123 together.
+    ({"d_data_segs_out": 60_000, "d_segs_in": 490}, "unknown"),
+    ({"d_data_segs_out": 60_000, "d_segs_in": 250, "min_rtt": 200}, "path"),
     (LOSSY | {"d_dsack_dups": 90, "d_reord_seen": 20}, "reordering"),
     (LOSSY | QUEUE, "path"),
     # Three retransmissions are no evidence of reordering.

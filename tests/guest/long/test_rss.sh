@@ -8,12 +8,11 @@
 plan 5
 modprobe virtio_net || exit
 
-# table [COMMAND...]: rings of the receiver's card
+# The rings in the table of the receiver's card.
 table() {
-	"$@" ethtool -x eth1 | sed -n 's/^ *[0-9]*: *//p' | tr -s ' \n' '\n\n' |
-		sort -u | tr '\n' ' '
+	ethtool -x eth1 | sed -n 's/^ *[0-9]*: *//p' | xargs -n 1 | sort -u | xargs
 }
-has() { is "$(table)" "$1 "; }
+has() { is "$(table)" "$1"; }
 
 tune() { msstune --state "$TMP/state" "$@"; }
 apply() { tune apply --yes --timeout 600 "$@"; }
