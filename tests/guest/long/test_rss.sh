@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # mssab and msstune set the rings of a card with two queues, packets arrive there by
-# the card's own counters, and both put the table back.  Needs a guest with such
+# the interrupts of the rings, and both put the table back.  Needs a guest with such
 # cards: scripts/guest --nics virtio-net-pci --queues 2.
 . "$(dirname "$0")/../../lib.sh"
 

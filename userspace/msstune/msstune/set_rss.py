@@ -15,10 +15,14 @@ GRXFHINDIR, SRXFHINDIR, GRXRINGS = 0x38, 0x39, 0x2d
 RXNFC = 48
 
 
-def pattern(table: list[int] | list[str]) -> list[int] | list[str]:
+def pattern(table: list[int]) -> list[int]:
     """The shortest row of rings that, repeated, is the table."""
     return next(table[:n] for n in range(1, len(table) + 1)
                 if all(ring == table[i % n] for i, ring in enumerate(table)))
+
+
+def rings(value: str) -> list[int]:
+    return [int(ring) for ring in value.split(",")]
 
 
 class Rss(DeviceSetting):
@@ -44,13 +48,13 @@ class Rss(DeviceSetting):
         return ",".join(map(str, pattern(self._table())))
 
     def write(self, value: str) -> None:
-        rings, size = [int(ring) for ring in value.split(",")], len(self._table())
-        table = [rings[i % len(rings)] for i in range(size)]
+        row, size = rings(value), len(self._table())
+        table = [row[i % len(row)] for i in range(size)]
         try:
             # The kernel's own table, made by the kernel, no longer counts as set by
             # hand, which would forbid fewer channels.
             there = call(self.device, [GRXRINGS] + [0] * (RXNFC - 1))[2]
-            if rings == list(range(there)):
+            if row == list(range(there)):
                 size, table = 0, []
             call(self.device, [SRXFHINDIR, size, *table])
         except OSError as error:
@@ -65,4 +69,4 @@ class Rss(DeviceSetting):
 
     def same(self, one: str, other: str) -> bool:
         """A row may be written more than once: 0,1,0,1 is 0,1."""
-        return pattern(one.split(",")) == pattern(other.split(","))
+        return pattern(rings(one)) == pattern(rings(other))
