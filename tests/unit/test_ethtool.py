@@ -118,7 +118,7 @@ def test_a_table_that_cannot_be_put_back_is_left_alone(monkeypatch):
     card = Rings()
     card.table = [0, 0, 0, 0, 0, 0, 0, 1]
     monkeypatch.setattr(ethtool, "command", card)
-    with pytest.raises(errors.MssabError, match="no rss equal, or cannot change it"):
+    with pytest.raises(errors.MssabError, match="could not be put back.*-X eth0 def"):
         ethtool.write("eth0", {"rss": {"equal": "2"}})
     assert not card.asked
 

@@ -467,6 +467,8 @@ class Card:
             self.table = rest[1:]
         elif number == 0x3c:                                # GCHANNELS
             return [number, 0, 0, 0, 2, 0, 0, 0, self.combined]
+        elif number == 0x3d and not rest[7]:
+            raise OSError(errno.EINVAL, "Invalid argument")
         elif number == 0x3d:
             self.combined = rest[7]
         return words
@@ -498,6 +500,7 @@ def test_rss_repeats_its_rings_over_the_table(card):
     ("rss:eth0=2", TuneError, "Invalid argument; ethtool -x eth0 names its rings"),
     ("channels:eth0:combined=3", UsageError, "the driver allows 2"),
     ("channels:eth0:rx=1", UsageError, "the driver allows 0"),
+    ("channels:eth0:combined=0", TuneError, "set by hand .ethtool -x. keeps its rings"),
 ])
 def test_rings_that_a_card_has_not(card, text, error, sentence):
     with pytest.raises(error, match=sentence):

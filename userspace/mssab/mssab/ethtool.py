@@ -106,6 +106,10 @@ def write(device: str, wanted: Settings, *where: str) -> None:
         show, change = GROUPS[name]
         text = command(*where, "ethtool", show, device)
         have = _parse(name, text)
+        if name == "rss" and not have and _TABLE_LINE.search(text):
+            raise MssabError(f"{device}: its table of RSS could not be put back, as "
+                             "it is not made by ethtool -X start S equal N; make "
+                             f"one first: ethtool -X {device} default")
         if unknown := [key for key in values if key not in have]:
             raise MssabError(f"{device}: its driver has no {name} "
                              f"{unknown[0]}, or cannot change it; see ethtool "

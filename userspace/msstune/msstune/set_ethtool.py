@@ -39,6 +39,7 @@ class _Words(DeviceSetting):
     size: ClassVar[int]               # in words, including the command
     fields: ClassVar[dict[str, int]]  # name: index of the word
     switch: ClassVar[bool] = False    # values are on and off, not numbers
+    hint: ClassVar[str] = ""          # to a refusal of the driver
 
     def __init__(self, target: str, root: Path) -> None:
         super().__init__(target, root)
@@ -70,7 +71,8 @@ class _Words(DeviceSetting):
         try:
             call(self.device, words)
         except OSError as error:
-            raise TuneError(f"{self.name}={value}: {error.strerror}") from error
+            raise TuneError(f"{self.name}={value}: {error.strerror}"
+                            f"{self.hint}") from error
 
     def check(self, value: str) -> None:
         if self._is_switch():
@@ -110,6 +112,7 @@ class Channels(_Limited):
     get, set, size = 0x3c, 0x3d, 9
     fields = {"rx": 5, "tx": 6, "combined": 8}
     most = {"rx": 1, "tx": 2, "combined": 4}
+    hint = "; a table of RSS that was set by hand (ethtool -x) keeps its rings"
 
 
 class Coalesce(_Words):
