@@ -78,19 +78,31 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 	return t->path.flags & PF_PURE_ACK ? END_CONSUMED : END_STALE;
 }
 
+/*
+ * A packet that enters the stack again does so in the same round of the softirq,
+ * or soon after: a round ends after two ticks (netdev_budget_usecs), 8 ms at
+ * 250 Hz.  After a longer time it is more likely another packet, and the end of
+ * the first was not seen, as when the kernel skipped a hook.
+ */
+#define AGAIN_NS	8000000
+
 /* End the path of the packet that had this one's address before. */
 __noinline int rx_leftover(__u64 key, __u32 again)
 {
 	struct tracked_pkt *t;
 	__u32 at, end;
+	__u64 now;
 
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
 	end = rx_left(t, again);
-	/* When any other packet ended was not seen. */
+	/* When any other packet ended was not seen: bill it no work. */
+	now = bpf_ktime_get_ns();
 	if (end == END_REENTERED)
-		tracked_mark(t, ST_RX_AGAIN, bpf_ktime_get_ns());
+		tracked_mark(t, ST_RX_AGAIN,
+			     again || now - t->last_ns < AGAIN_NS ? now :
+								    t->last_ns);
 	path_sum(t, end);
 	tracked_release(at);
 	return 0;

@@ -179,6 +179,38 @@ static void case_again(void)
 }
 
 /*
+ * Steps: the kernel skips the hooks that would have ended a packet; a second
+ * later another packet has its address.  Then a tunnel brings a packet in again
+ * after 1 ms.
+ * Expected: that second is no work of the first packet; that millisecond is work
+ * of the other one.
+ */
+static void case_skipped(void)
+{
+	__u64 work_ns = 0;
+	int good, i;
+
+	begin();
+	config.exits = 1;
+	rx_netif(&first);
+	clock_ns += 1000000000;
+	rx_netif(&first);
+	for (i = 0; i < PATH_PATHS; i++)
+		work_ns += values[i].work_ns;
+	good = ended(END_REENTERED) == 1 && work_ns < 1000;
+	begin();
+	rx_netif(&first);
+	clock_ns += 1000000;
+	rx_netif(&first);
+	for (work_ns = 0, i = 0; i < PATH_PATHS; i++)
+		work_ns += values[i].work_ns;
+	config.exits = 0;
+	report("the time until an address is used again is no work of a packet",
+	       good && ended_at(END_REENTERED, ST_RX_AGAIN) &&
+	       work_ns >= 1000000 && balanced());
+}
+
+/*
  * Steps: TCP has an ACK, or data, or a reader has copied data that came before
  * the connection was established; another packet of that address enters.
  * Expected, where no functions are hooked: the ACK was used, whatever stage it
@@ -484,7 +516,7 @@ static void case_left_to_writer(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..16\n");
+	printf("KTAP version 1\n1..17\n");
 	case_left_to_writer();
 	case_joined();
 	case_queued_late();
@@ -494,6 +526,7 @@ int main(void)
 	case_no_entry();
 	case_entry_detached();
 	case_again();
+	case_skipped();
 	case_used();
 	case_forwarded();
 	case_driver();
