@@ -34,7 +34,7 @@ versions() {
 }
 
 echo "KTAP version 1"
-echo "1..8"
+echo "1..9"
 verdict "the programs print the version" "$(versions "$top/build/bin")"
 verdict "modules that are built have it" "$(
 	for module in "$top"/build/kmod/*/mssfrac.ko; do
@@ -63,6 +63,13 @@ verdict "the completions are valid, and complete commands" "$(
 			"$tmp/root/usr/share/bash-completion/completions/$program" \
 			"$program" 2>&1
 	done
+)"
+verdict "an option is completed, not one that its help names" "$(
+	PATH=$tmp/root/usr/bin:$PATH bash -c '
+		. "$1" && COMP_WORDS=(pathprof record --fin) COMP_CWORD=2 &&
+			_pathprof && [ "${COMPREPLY[*]}" = --fine ] ||
+			echo "got: ${COMPREPLY[*]}"' - \
+		"$tmp/root/usr/share/bash-completion/completions/pathprof" 2>&1
 )"
 # dh_missing reports a file only if building the packages made it.
 verdict "a Debian package has each installed file" "$(

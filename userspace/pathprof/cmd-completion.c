@@ -18,7 +18,7 @@ static const char script[] =
 "			-- \"$cur\"))\n"
 "	elif [ \"${cur:0:1}\" = - ]; then\n"
 "		words=$(pathprof \"${COMP_WORDS[1]#--}\" --help |\n"
-"			sed -n 's/^  .*\\(--[a-z-]*\\).*/\\1/p')\n"
+"			sed -n 's/^  [ -].[ ,] \\(--[a-z-]*\\).*/\\1/p')\n"
 "		COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
 "	else\n"
 "		COMPREPLY=($(compgen -f -- \"$cur\"))\n"

@@ -184,17 +184,20 @@ static int unknown_option(const struct command *cmd,
 			  const struct option_def *defs, const char *word)
 {
 	const char *names[OPTIONS_MAX + 2];
+	char dashed[OPTIONS_MAX][32], asked[64];
 	size_t i, n = count_defs(defs);
 
 	if (n > OPTIONS_MAX)
 		n = OPTIONS_MAX;
-	for (i = 0; i < n; i++)
-		names[i] = defs[i].name;
-	names[n] = "help";
-	names[n + 1] = "version";
+	for (i = 0; i < n; i++) {
+		snprintf(dashed[i], sizeof(dashed[i]), "--%s", defs[i].name);
+		names[i] = dashed[i];
+	}
+	names[n] = "--help";
+	names[n + 1] = "--version";
+	snprintf(asked, sizeof(asked), "--%s", word + strspn(word, "-"));
 	complain("%s: unknown option \"%s\"%s (see pathprof %s --help)",
-		 cmd->name, word,
-		 nearest(word + strspn(word, "-"), names, n + 2), cmd->name);
+		 cmd->name, word, nearest(asked, names, n + 2), cmd->name);
 	return -2;
 }
 
