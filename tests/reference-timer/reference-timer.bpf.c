@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The reference for pathprof's times: how long three stages of a packet last, and
- * delays injected in them.  A stage has two programs, and each reads the clock
- * first.  So the timer adds to a stage the remainder of the first program and the
- * way to the clock of the second: about the cost of one program.
+ * delays injected in them and in WireGuard's encryption.  A stage has two
+ * programs, and each reads the clock first.  So the timer adds to a stage the
+ * remainder of the first program and the way to the clock of the second: about
+ * the cost of one program.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -11,9 +12,9 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-enum { RX, DRIVER, COPY, STAGES };
+enum { RX, DRIVER, COPY, STAGES, CRYPT = STAGES, DELAYS };
 
-const volatile __u32 rounds[STAGES];	/* how long to keep busy */
+const volatile __u32 rounds[DELAYS];	/* how long to keep busy */
 
 struct watch {
 	__u64 count, ns;
@@ -67,3 +68,6 @@ SEC("fentry/" #function) int BPF_PROG(function) \
 PLANT(tcp_v4_rcv, RX)
 PLANT(loopback_xmit, DRIVER)
 PLANT(simple_copy_to_iter, COPY)
+/* What WireGuard calls for each packet. */
+PLANT(chacha20poly1305_encrypt_sg_inplace, CRYPT)
+PLANT(chacha20poly1305_decrypt_sg_inplace, CRYPT)

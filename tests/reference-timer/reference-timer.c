@@ -4,8 +4,9 @@
  * prints name, count and mean ns of each timed stage behind what the command
  * prints.
  *
- * usage: reference-timer OBJECT watch|delay RX DRIVER COPY COMMAND...
+ * usage: reference-timer OBJECT watch|delay RX DRIVER COPY CRYPT COMMAND...
  *   RX DRIVER COPY  turns of a loop to add to each stage; 0: none
+ *   CRYPT           the same to WireGuard's encryption and decryption
  */
 #include <err.h>
 #include <stdbool.h>
@@ -18,6 +19,7 @@
 #include <bpf/libbpf.h>
 
 #define STAGES 3
+#define DELAYS 4
 
 static const char *const names[STAGES] = { "rx", "driver", "copy" };
 
@@ -27,14 +29,20 @@ struct watch {
 
 static bool wanted(const struct bpf_program *prog, bool watch, char **rounds)
 {
-	static const char *const delays[STAGES] = {
-		"tcp_v4_rcv", "loopback_xmit", "simple_copy_to_iter",
+	static const struct {
+		const char *function;
+		int at;
+	} delays[] = {
+		{ "tcp_v4_rcv", 0 }, { "loopback_xmit", 1 },
+		{ "simple_copy_to_iter", 2 },
+		{ "chacha20poly1305_encrypt_sg_inplace", 3 },
+		{ "chacha20poly1305_decrypt_sg_inplace", 3 },
 	};
-	int i;
+	size_t i;
 
-	for (i = 0; i < STAGES; i++)
-		if (!strcmp(bpf_program__name(prog), delays[i]))
-			return atoi(rounds[i]) > 0;
+	for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
+		if (!strcmp(bpf_program__name(prog), delays[i].function))
+			return atoi(rounds[delays[i].at]) > 0;
 	return watch;
 }
 
@@ -69,15 +77,15 @@ int main(int argc, char **argv)
 	struct bpf_program *prog;
 	struct bpf_object *obj;
 	struct bpf_map *map;
-	__u32 rounds[STAGES];
+	__u32 rounds[DELAYS];
 	int i, status;
 	bool watch;
 
-	if (argc < 7)
+	if (argc < 8)
 		errx(2, "usage: reference-timer OBJECT watch|delay RX DRIVER COPY "
-		     "COMMAND...");
+		     "CRYPT COMMAND...");
 	watch = !strcmp(argv[2], "watch");
-	for (i = 0; i < STAGES; i++)
+	for (i = 0; i < DELAYS; i++)
 		rounds[i] = atoi(argv[3 + i]);
 	obj = bpf_object__open_file(argv[1], NULL);
 	if (!obj)
@@ -92,7 +100,7 @@ int main(int argc, char **argv)
 	bpf_object__for_each_program(prog, obj)
 		if (bpf_program__autoload(prog) && !bpf_program__attach(prog))
 			err(1, "attach %s", bpf_program__name(prog));
-	status = run(argv + 6);
+	status = run(argv + 7);
 	map = bpf_object__find_map_by_name(obj, ".bss");
 	if (!map || bpf_map__lookup_elem(map, &(int){ 0 }, sizeof(int),
 					 watches, sizeof(watches), 0))

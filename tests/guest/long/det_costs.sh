@@ -21,8 +21,8 @@ at=0
 for turns in "0 0 0" "57 324 3324" "3324 57 324" "324 3324 57"; do
 	# shellcheck disable=SC2086 # words
 	{
-		watch watch $turns "${load[@]}" >watch$at
-		watch delay $turns "${record[@]}" $at.json -- "${load[@]}"
+		watch watch $turns 0 "${load[@]}" >watch$at
+		watch delay $turns 0 "${record[@]}" $at.json -- "${load[@]}"
 		"$PP" export $at.json >own$at.json
 		"$PP" export --raw $at.json >raw$at.json
 	} >>log 2>&1
