@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Inside a deterministic guest: instructions per packet of a ping-pong between
-# two pods while nothing, pathprof, or bpftrace observes it.
+# two pods while nothing, pathprof, or another tracer observes it.
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -30,7 +30,8 @@ ns = sorted(d["ns"] / d["packets"] for d in map(json.loads, sys.stdin))
 print(ns[1])'
 }
 
-# arm NAME COMMAND...: ready when the file "ready" has a byte.
+# arm NAME COMMAND...: ready when the file "ready" has a line with READY.
+READY=.
 arm() {
 	local name=$1 cost
 	shift
@@ -41,7 +42,7 @@ arm() {
 	else
 		: >ready
 		"$@" &
-		wait_for 300 test -s ready || exit
+		wait_for 900 grep -q "$READY" ready || exit
 		cost=$(measure)
 		kill -INT $!
 		wait $!
@@ -60,6 +61,22 @@ trace() {
 	exec bpftrace -e "$program" >ready
 }
 
+# Those in the folder PEERS, each with all it can say of a packet's way.
+pwru() {
+	exec "$PEERS/pwru" --all-kmods --filter-track-skb --timestamp absolute \
+		--output-file lines tcp >ready 2>&1
+}
+retis() {
+	local hook probes=()
+	for hook in $HOOKS; do probes+=(-p "$hook"); done
+	exec "$PEERS/retis" collect -c skb,skb-tracking,skb-drop,ct,nft,ns,dev \
+		-p net:netif_receive_skb -p net:net_dev_start_xmit \
+		"${probes[@]}" -f tcp -o lines >ready 2>&1
+}
+nettrace() {
+	exec "$PEERS/nettrace" -p tcp --date >lines 2>ready
+}
+
 only=${1-}
 base=
 echo "arm                      per packet     added"
@@ -70,5 +87,19 @@ arm "--sample 1" record
 for groups in forward netfilter bridge all; do
 	arm "--stages $groups" record --stages "$groups"
 done
+ROUNDS=300
+arm "unprofiled, short"
 command -v bpftrace >/dev/null && arm "bpftrace, 6 functions" trace
+peer() {
+	local lines
+	[ -x "${PEERS-}/$1" ] || return 0
+	: >lines
+	READY=$2 arm "$1" "$1"
+	lines=$(wc -l <lines)
+	echo "# $1: $lines lines, $(wc -c <lines) bytes"
+	tail -n 2 ready | cut -c1-200 | sed 's/^/# /'
+}
+peer retis "Collecting"
+peer nettrace "begin trace"
+peer pwru "Listening"
 arm "unprofiled again"
