@@ -12,6 +12,32 @@
 #include "path.bpf.h"
 #include "tracked.bpf.h"
 
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, DROP_STACKS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, DROP_FRAMES * sizeof(__u64));
+} drop_stacks SEC(".maps");
+
+/*
+ * Where a packet is dropped.  The stack is only walked for one that is followed,
+ * or whose socket TCP has announced it for.
+ */
+static __always_inline __u64 drop_place(void *ctx, struct sk_buff *skb,
+					void *location)
+{
+	__u64 at = address(location), key = address(skb);
+	long id;
+
+	if (!drop_stacks_on || !tracked_any() ||
+	    (!skb->sk && tracked_seek(key) == NOT_TRACKED &&
+	     tracked_seek(key | KEY_TX) == NOT_TRACKED))
+		return at;
+	id = bpf_get_stackid(ctx, &drop_stacks, 0);
+	return id < 0 ? at :
+	       (at & DROP_ADDRESS) | (__u64)(id + 1) << DROP_STACK_SHIFT;
+}
+
 /* The last stage of a path. */
 __noinline int follow_end(__u64 key, __u32 stage, __u32 end)
 {

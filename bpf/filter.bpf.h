@@ -11,6 +11,9 @@
 #include "config.bpf.h"
 #include "owner.bpf.h"
 
+/* --nat: what does not match may do so on the other side of NAT (nat.bpf.h). */
+const volatile bool nat_on = false;
+
 static __always_inline bool filter_ports(__u16 a, __u16 b)
 {
 	return !config.port || a == config.port || b == config.port;
@@ -51,18 +54,22 @@ static __always_inline bool filter_dev(struct net_device *dev)
 	return !config.netns || dev->nd_net.net->ns.inum == config.netns;
 }
 
-/* Does the connection match the filter? */
+/* Is the connection where it was asked for, and whose? */
+static __always_inline bool filter_owner(struct sock *sk)
+{
+	if (config.netns &&
+	    sk->__sk_common.skc_net.net->ns.inum != config.netns)
+		return false;
+	return !config.by_owner || owner_matches(sk);
+}
+
+/* Do the connection's ends match the filter? */
 static __always_inline bool filter_sock(struct sock *sk)
 {
 	struct in6_addr a, b;
 
-	if (config.netns &&
-	    sk->__sk_common.skc_net.net->ns.inum != config.netns)
-		return false;
 	if (!filter_ports(sk->__sk_common.skc_num,
 			  bpf_ntohs(sk->__sk_common.skc_dport)))
-		return false;
-	if (config.by_owner && !owner_matches(sk))
 		return false;
 	if (!config.addr_family)
 		return true;

@@ -16,6 +16,9 @@
 
 #define PATH_PROBES	16
 
+/* --drop-stacks (end.bpf.h); else the verifier removes the code. */
+const volatile bool drop_stacks_on = false;
+
 struct path_entry path_entries[PATH_PATHS] __attribute__((aligned(64)));
 
 struct {
@@ -166,6 +169,8 @@ static __always_inline __u32 path_find(const struct tracked_pkt *t)
 	       (t->path.flags ^ t->path.end << 20 ^ t->path.reason << 24 ^
 		(__u32)t->path.location << 8) *
 	       0x85ebca6b;
+	if (drop_stacks_on)
+		hash ^= (t->path.location >> DROP_STACK_SHIFT) * 0x9e3779b1;
 	hash ^= hash >> 15;
 	for (i = 0; i < PATH_PROBES; i++) {
 		at = (hash + i) & (PATH_PATHS - 1);
@@ -236,8 +241,8 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 	if (!t)
 		return 0;
 	/* It ended before that was known. */
-	if ((config.by_owner || config.ifindex || pcap_length) &&
-	    t->undecided) {
+	if (((config.by_owner || config.ifindex || pcap_length) &&
+	     t->undecided) || (nat_on && t->open)) {
 		disown(t);
 		return 0;
 	}

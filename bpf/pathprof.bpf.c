@@ -38,8 +38,12 @@ SEC("syscall") int cut_off(void *unused)
 
 /* Receive. */
 TRACE(napi_gro_receive_entry, struct sk_buff *skb)
-{ rx_gro(skb); return 0; }
+{ rx_gro(skb, rx_linear(skb)); return 0; }
 TRACE(napi_gro_receive_exit, int ret)
+{ rx_gro_result(ret); return 0; }
+TRACE(napi_gro_frags_entry, struct sk_buff *skb)
+{ rx_gro(skb, rx_in_fragment(skb)); return 0; }
+TRACE(napi_gro_frags_exit, int ret)
 { rx_gro_result(ret); return 0; }
 TRACE(netif_receive_skb, struct sk_buff *skb)
 { rx_netif(skb); return 0; }
@@ -86,9 +90,10 @@ TRACE(consume_skb, struct sk_buff *skb)
 { packet_end(RX(skb), END_CONSUMED, 0, 0, 1); return 0; }
 TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
-	if (!packet_end(RX(skb), END_DROPPED, reason, address(location),
-			skb->skb_iif))
-		tx_dropped(skb, reason, address(location));
+	__u64 place = drop_place(ctx, skb, location);
+
+	if (!packet_end(RX(skb), END_DROPPED, reason, place, skb->skb_iif))
+		tx_dropped(skb, reason, place);
 	return 0;
 }
 

@@ -22,6 +22,15 @@ enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
 enum { ARM_ANY = 0, ARM_STOCK = 1, ARM_TREATED = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 
+/*
+ * The upper 16 bits of an address in the kernel are all set.  With --drop-stacks
+ * they are the number of the stack, plus one.
+ */
+#define DROP_ADDRESS		((1ULL << DROP_STACK_SHIFT) - 1)
+#define DROP_STACK_SHIFT	48
+#define DROP_STACKS		4096
+#define DROP_FRAMES		24	/* with pathprof's program, and freeing */
+
 /* What long paths need comes last: most are compared by their first words. */
 #define PATH_KEY_WORDS	11
 #define PATH_KEY_SHORT	7
@@ -33,7 +42,10 @@ struct path_key {
 	__u8 dir;
 	__u8 end;
 	__u8 family;		/* 4 or 6 */
-	/* Of dropped packets: the address; in profiles an entry of a list. */
+	/*
+	 * Of dropped packets: the address, in its upper 16 bits the stack, see
+	 * DROP_ADDRESS; in profiles an entry of a list.
+	 */
 	__u64 location;
 	__u8 stages[PATH_STAGES];
 };
@@ -76,12 +88,15 @@ struct tracked_pkt {
 	};
 	__u8 has_ts:1;	/* the timestamp option, and no other */
 	__u8 undecided:1;	/* a filter has not decided yet */
+	__u8 open:1;		/* its own ends do not match, see nat.bpf.h */
+	__u8 owner:3;		/* of the stage before one of --stage */
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */
 	struct path_key path;
 	__u64 stage_ns[PATH_STAGES];
 	__u64 dev;		/* of the last EV_FLOW; only with events */
+	__u8 callers[8];	/* of functions of --stage: the stage before */
 };
 
 /*
@@ -102,7 +117,7 @@ struct sock_work {
 	__u8 origin;		/* stage id */
 	__u8 pending;		/* TCP transmits; the device has not seen it */
 	__u8 family;
-	__u8 pad;
+	__u8 open;		/* as of tracked_pkt */
 };
 
 /*
@@ -117,7 +132,7 @@ struct gro_dev {
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 880, "path_value layout");
-_Static_assert(sizeof(struct tracked_pkt) == 656, "tracked_pkt layout");
+_Static_assert(sizeof(struct tracked_pkt) == 664, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*
@@ -273,7 +288,7 @@ struct pathprof_config {
 	__u8 synacks;		/* tcp_make_synack() is hooked */
 	__u8 stack;		/* one path through the whole host */
 	__u8 datagrams;		/* the functions that send UDP are hooked */
-	__u8 pad;
+	__u8 users;		/* functions of --stage */
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

@@ -8,6 +8,8 @@
 #define PATHPROF_PCAP_BPF_H
 
 #include "compat.bpf.h"
+#include "extensions.bpf.h"
+#include "filter.bpf.h"
 #include "pathprof.h"
 
 const volatile struct pcap_insn pcap_insns[PCAP_INSNS] = {};
@@ -24,6 +26,13 @@ struct pcap_state {
 	__u32 level;		/* in the first state: those in use */
 	__u32 m[16];
 	__u8 data[PCAP_BYTES + 4];
+};
+
+/* Other ends for a packet's headers, in network order; family: AF_*. */
+struct pcap_ends {
+	__u32 source[4], destination[4];
+	__u16 source_port, destination_port;
+	__u32 family;
 };
 
 struct {
@@ -206,11 +215,43 @@ static int pcap_step(__u32 i, void *level)
 	}
 }
 
+static __always_inline void pcap_put(struct pcap_state *s, __u32 at,
+				     const void *from, __u32 size)
+{
+	at &= PCAP_BYTES - 1;
+	asm volatile("" : "+r"(at));
+	if (at + size <= PCAP_BYTES)
+		__builtin_memcpy(s->data + at, from, size);
+}
+
+/* Put other ends into the copy of the headers. */
+static __always_inline void pcap_replace(struct pcap_state *s,
+					 const struct pcap_ends *e)
+{
+	__u32 behind = (s->data[0] & 0x0f) * 4;
+
+	if (e->family == AF_INET) {
+		pcap_put(s, 12, e->source, 4);
+		pcap_put(s, 16, e->destination, 4);
+	} else {
+		pcap_put(s, 8, e->source, 16);
+		pcap_put(s, 24, e->destination, 16);
+		behind = IPV6_HEADER;
+	}
+	/* Ports behind extension headers stay as they are. */
+	if (e->family != AF_INET && s->data[6] != IPPROTO_TCP &&
+	    s->data[6] != IPPROTO_UDP)
+		return;
+	pcap_put(s, behind, &e->source_port, 2);
+	pcap_put(s, behind + 2, &e->destination_port, 2);
+}
+
 /*
- * Does a packet match?  Its IP header is at `ip`; linear bytes from there on
- * can be read, length is all of it.
+ * Does a packet match, with other ends if there are any?  Its IP header is at
+ * `ip`; linear bytes from there on can be read, length is all of it.
  */
-__noinline int pcap_match(__u64 ip, __u32 linear, __u32 length)
+__noinline int pcap_match(__u64 ip, __u32 linear, __u32 length,
+			  const struct pcap_ends *ends)
 {
 	struct pcap_state *first, *s;
 	__u32 level, size;
@@ -233,22 +274,17 @@ __noinline int pcap_match(__u64 ip, __u32 linear, __u32 length)
 	s->a = s->x = s->pc = s->result = 0;
 	s->copied = size;
 	s->length = length;
-	if (size && !bpf_probe_read_kernel(s->data, size, (void *)ip))
+	if (size && !bpf_probe_read_kernel(s->data, size, (void *)ip)) {
+		if (nat_on && ends)
+			pcap_replace(s, ends);
 		bpf_loop(PCAP_INSNS, pcap_step, &level, 0);
+	}
 	result = s->result != 0;
 	first->level = level;
 	return result;
 }
 
-/* The same of a received packet, whose data begins at IP. */
-static __always_inline bool pcap_match_rx(struct sk_buff *skb)
-{
-	return !pcap_length ||
-	       pcap_match(address(skb->data), skb->len - skb->data_len,
-			  skb->len);
-}
-
-/* And of a packet at a device, whose data begins at the link header. */
+/* The same of a packet at a device, whose data begins at the link header. */
 static __always_inline bool pcap_match_tx(struct sk_buff *skb)
 {
 	__u32 skip;
@@ -259,7 +295,8 @@ static __always_inline bool pcap_match_tx(struct sk_buff *skb)
 	if (skip > 64)
 		return false;
 	return pcap_match(address(skb->head) + skb->network_header,
-			  skb->len - skb->data_len - skip, skb->len - skip);
+			  skb->len - skb->data_len - skip, skb->len - skip,
+			  NULL);
 }
 
 #endif

@@ -59,8 +59,37 @@ static __always_inline void rx_segments(struct tracked_pkt *t, struct sk_buff *s
 		t->path.flags |= PF_SUPER;
 }
 
+/* Where a packet's headers are, from IP on; so many bytes can be read there. */
+struct rx_place {
+	__u64 ip;
+	__u32 linear;
+};
+
+static __always_inline struct rx_place rx_linear(struct sk_buff *skb)
+{
+	return (struct rx_place){ address(skb->data),
+				  skb->len - skb->data_len };
+}
+
+/*
+ * napi_gro_frags() has moved the link header out of the first fragment, and has
+ * a pointer to what follows it (napi_frags_skb()).  Without one, the headers were
+ * not in a fragment.
+ */
+static __always_inline struct rx_place rx_in_fragment(struct sk_buff *skb)
+{
+	__u64 at = bpf_core_field_offset(struct napi_gro_cb, frag0);
+	__u64 n = bpf_core_field_offset(struct napi_gro_cb, frag0_len);
+	__u64 ip = *(volatile __u64 *)((char *)skb->cb + at);
+
+	if (!ip)
+		return rx_linear(skb);
+	return (struct rx_place){ ip, *(volatile __u32 *)((char *)skb->cb + n) };
+}
+
 /* The clock where its path begins; 0 if it is not followed. */
-static __always_inline __u64 rx_begin(struct sk_buff *skb, __u32 stage,
+static __always_inline __u64 rx_begin(struct sk_buff *skb,
+				      struct rx_place place, __u32 stage,
 				      __u32 facts)
 {
 	__u64 key = address(skb), now;
@@ -72,11 +101,15 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb, __u32 stage,
 		count(CN_FILTERED);
 		return 0;
 	}
-	if (!parse_rx(skb, &h))
+	if (!parse(skb, (void *)place.ip, skb->len, place.linear, &h))
 		return 0;
-	if (!pcap_match_rx(skb)) {
-		count(CN_FILTERED);
-		return 0;
+	if (pcap_length &&
+	    !pcap_match(place.ip, place.linear, skb->len, NULL)) {
+		if (!nat_on) {
+			count(CN_FILTERED);
+			return 0;
+		}
+		h.open = 1;
 	}
 	count(CN_SAMPLED);
 	at = tracked_new(key);
@@ -94,13 +127,13 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb, __u32 stage,
 	t->end_seq = h.seq + h.payload;
 	if (config.by_owner)
 		t->undecided = 1;
+	t->open = h.open;
 	rx_segments(t, skb);
 	detail_begin(t, skb->dev, h.port);
 	if (events_on)
-		event_headers(t, address(skb->data), address(skb->dev));
+		event_headers(t, place.ip, address(skb->dev));
 	if (capture)
-		capture_bytes(t, address(skb->data), skb->len - skb->data_len,
-			      skb->len);
+		capture_bytes(t, place.ip, place.linear, skb->len);
 	tracked_leave(t);
 	now = t->last_ns;
 	tracked_unlock(at, key);
@@ -136,7 +169,7 @@ static __always_inline void rx_decide(struct sock *sk, struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
-static __always_inline void rx_gro(struct sk_buff *skb)
+static __always_inline void rx_gro(struct sk_buff *skb, struct rx_place place)
 {
 	struct cpu_work *c = cpu_work();
 	struct gro_dev *d;
@@ -148,7 +181,7 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 	}
 	rx_leftover(address(skb), skb->skb_iif);
 	/* Headers in page fragments: the stack's entry sees them linear. */
-	if (skb->len - skb->data_len < 40)
+	if (place.linear < 40)
 		return;
 	if (config.sample != 1) {
 		d = gro_dev_of(skb);
@@ -157,7 +190,7 @@ static __always_inline void rx_gro(struct sk_buff *skb)
 	}
 	if (!sample_due(DIR_RX))
 		return;
-	begun = rx_begin(skb, ST_RX_GRO,
+	begun = rx_begin(skb, place, ST_RX_GRO,
 			 skb->dev->features & NETIF_F_GRO ? 0 : FACT_GRO_OFF);
 	if (c)
 		c->gro_ns = begun;
@@ -314,7 +347,7 @@ static __always_inline void rx_netif(struct sk_buff *skb)
 			return;
 	}
 	if (sample_due(DIR_RX))
-		rx_begin(skb, ST_RX_NETIF, FACT_GRO_NONE);
+		rx_begin(skb, rx_linear(skb), ST_RX_NETIF, FACT_GRO_NONE);
 }
 
 /* TCP's packets wait for TCP, which knows the connection. */

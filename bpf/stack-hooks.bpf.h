@@ -10,8 +10,10 @@
 #include "datagram.bpf.h"
 #include "forward.bpf.h"
 #include "identity.bpf.h"
+#include "nat.bpf.h"
 #include "reader.bpf.h"
 #include "stack.bpf.h"
+#include "user.bpf.h"
 #include "xdp.bpf.h"
 
 #define KEY(skb) (address(skb))
@@ -27,7 +29,9 @@ SEC("fentry/" #function) int stack_##function(__u64 *ctx)
 
 /* Entries, crossings, devices and ends. */
 STACK_TRACE(napi_gro_receive_entry, struct sk_buff *skb)
-{ stack_gro(skb); return 0; }
+{ stack_gro(skb, rx_linear(skb)); return 0; }
+STACK_TRACE(napi_gro_frags_entry, struct sk_buff *skb)
+{ stack_gro(skb, rx_in_fragment(skb)); return 0; }
 STACK_TRACE(netif_receive_skb, struct sk_buff *skb)
 { stack_netif(skb); return 0; }
 STACK_TRACE(netif_rx, struct sk_buff *skb)
@@ -61,10 +65,12 @@ STACK_TRACE(consume_skb, struct sk_buff *skb)
 { stack_end(KEY(skb), END_CONSUMED, 0, 0); return 0; }
 STACK_TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
-	if (stack_end(KEY(skb), END_DROPPED, reason, address(location)))
+	__u64 place = drop_place(ctx, skb, location);
+
+	if (stack_end(KEY(skb), END_DROPPED, reason, place))
 		return 0;
-	tx_dropped(skb, reason, address(location));
-	xdp_copy_dropped(reason, address(location));
+	tx_dropped(skb, reason, place);
+	xdp_copy_dropped(reason, place);
 	return 0;
 }
 
@@ -95,6 +101,14 @@ STACK_FENTRY(nf_conntrack_in, struct sk_buff *skb)
 { follow(KEY(skb), ST_CONNTRACK, 0, 0); return 0; }
 STACK_FEXIT(nf_conntrack_in, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_CONNTRACK); return 0; }
+
+/* Only with --nat. */
+SEC("fexit/nf_conntrack_in")
+int BPF_PROG(stack_nat_conntrack, struct sk_buff *skb)
+{ nat_decide(skb); return 0; }
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(stack_nat_device, struct sk_buff *skb)
+{ nat_decide(skb); return 0; }
 
 /* bridge */
 STACK_POINTER(br_handle_frame)
@@ -277,6 +291,20 @@ STACK_TC_PROGRAM(4)
 STACK_TC_PROGRAM(5)
 STACK_TC_PROGRAM(6)
 STACK_TC_PROGRAM(7)
+
+/* Of --stage, likewise: one pair for each function that the user names. */
+#define STACK_USER(n) \
+SEC("?fentry/user_function") int stack_user_##n(__u64 *ctx) \
+{ user_enter(user_key(ctx, n), n); return 0; } \
+SEC("?fexit/user_function") int stack_user_exit_##n(__u64 *ctx) \
+{ user_leave(user_key(ctx, n), n); return 0; }
+
+STACK_USER(0)
+STACK_USER(1)
+STACK_USER(2)
+STACK_USER(3)
+STACK_USER(4)
+STACK_USER(5)
 
 /* xdp */
 SEC("fentry/do_xdp_generic") int stack_do_xdp_generic(__u64 *ctx)

@@ -29,9 +29,12 @@
  * them than bits in a word, and a load costs less than a shift by a variable.
  * BY_SOCKET: a socket has it.  Nothing sends it on: another packet has its
  * address.  BY_HOST: on the way to a socket: who frees it here has used it up.
+ * BY_CALLER: at a driver, or with XDP, which may have copied it: the return of
+ * that call ends its path, unless it is dropped.
  */
 #define BY_SOCKET	1
 #define BY_HOST		2
+#define BY_CALLER	4
 #define SOCKETS		(BY_SOCKET | BY_HOST)
 
 static const __u8 owner_stages[256] = {
@@ -48,17 +51,21 @@ static const __u8 owner_stages[256] = {
 	[ST_RX_TLS] = SOCKETS, [ST_XSK] = SOCKETS,
 	[ST_RX_DELIVER] = BY_HOST, [ST_RX_TCP] = BY_HOST,
 	[ST_NF_IN] = BY_HOST,
+	[ST_TX_START] = BY_CALLER, [ST_XDP_NATIVE] = BY_CALLER,
+	[ST_XDP_GENERIC] = BY_CALLER,
 };
 
-static __always_inline bool stage_of(__u8 stage, __u8 owner)
+/* In a function of --stage the packet is where it was before. */
+static __always_inline __u8 owner_of(const struct tracked_pkt *t)
 {
-	return owner_stages[stage] & owner;
+	return config.users && t->last >= ST_USER ? t->owner :
+						   owner_stages[t->last];
 }
 
 /* How a packet ended whose address another one has now. */
 static __always_inline __u32 stack_left(const struct tracked_pkt *t)
 {
-	return stage_of(t->last, BY_HOST) ? rx_left(t, false) : END_STALE;
+	return owner_of(t) & BY_HOST ? rx_left(t, false) : END_STALE;
 }
 
 /* The journey names the device, and the addresses as they are there. */
@@ -139,7 +146,7 @@ static __always_inline __u64 stack_enters(struct sk_buff *skb, __u32 stage)
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	if (stage_of(t->last, BY_SOCKET)) {
+	if (owner_of(t) & BY_SOCKET) {
 		path_sum(t, stack_left(t));
 		tracked_release(at);
 		return 0;
@@ -189,16 +196,17 @@ static __always_inline bool stack_drawn(struct sk_buff *skb, __u64 crossed)
 		bpf_jiffies64() - READ_ONCE(d->jiffies) < 25);
 }
 
-static __always_inline void stack_gro(struct sk_buff *skb)
+static __always_inline void stack_gro(struct sk_buff *skb,
+				      struct rx_place place)
 {
 	struct cpu_work *c = cpu_work();
 	__u64 begun = stack_enters(skb, ST_RX_GRO);
 
-	if (!begun && skb->len - skb->data_len >= 40 &&
+	if (!begun && place.linear >= 40 &&
 	    !stack_drawn(skb, CROSSED)) {
 		stack_drew(skb->dev, 0);
 		if (sample_due(DIR_RX))
-			begun = rx_begin(skb, ST_RX_GRO,
+			begun = rx_begin(skb, place, ST_RX_GRO,
 					 skb->dev->features & NETIF_F_GRO ?
 					 0 : FACT_GRO_OFF);
 	}
@@ -219,7 +227,7 @@ static __always_inline void stack_netif(struct sk_buff *skb)
 	/* It was in the stack before: a copy, or its entry was lost. */
 	if (skb->skb_iif)
 		count(CN_COPIES);
-	rx_begin(skb, ST_RX_NETIF, FACT_GRO_NONE);
+	rx_begin(skb, rx_linear(skb), ST_RX_NETIF, FACT_GRO_NONE);
 }
 
 /* Handed to another device of this host, as over veth and loopback. */
@@ -235,7 +243,7 @@ static __always_inline void stack_cross(struct sk_buff *skb,
 		stack_drew(dev, CROSSED);
 		return;
 	}
-	if (!stage_of(t->last, BY_SOCKET))
+	if (!(owner_of(t) & BY_SOCKET))
 		tracked_mark(t, ST_CROSS, bpf_ktime_get_ns());
 	tracked_unlock(at, key);
 }
@@ -250,17 +258,20 @@ static __always_inline bool stack_again(struct sk_buff *skb)
 	t = tracked_find(key, &at);
 	if (!t)
 		return false;
-	if (stage_of(t->last, BY_SOCKET)) {
+	if (owner_of(t) & BY_SOCKET) {
 		path_sum(t, stack_left(t));
 		tracked_release(at);
 		return false;
 	}
 	if ((config.ifindex || pcap_length) && t->undecided) {
-		if (!filter_dev(skb->dev) || !pcap_match_tx(skb)) {
+		bool matches = pcap_match_tx(skb);
+
+		if (!filter_dev(skb->dev) || (!matches && !nat_on)) {
 			disown(t);
 			tracked_release(at);
 			return true;
 		}
+		t->open |= !matches;
 		t->undecided = 0;
 	}
 	if (t->segments > 1 &&
@@ -322,8 +333,11 @@ static __always_inline void stack_begin_tx(struct sk_buff *skb)
 	if (!parse_tx(skb, &h))
 		return;
 	if (!pcap_match_tx(skb)) {
-		count(CN_FILTERED);
-		return;
+		if (!nat_on) {
+			count(CN_FILTERED);
+			return;
+		}
+		h.open = 1;
 	}
 	count(CN_SAMPLED);
 	if (skb->skb_iif)
@@ -365,7 +379,9 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 			stack_begin_tx(skb);
 		return;
 	}
-	if ((config.ifindex && !filter_dev(skb->dev)) || !pcap_match_tx(skb)) {
+	if (!pcap_match_tx(skb))
+		w->open = 1;
+	if ((config.ifindex && !filter_dev(skb->dev)) || (w->open && !nat_on)) {
 		disown(NULL);
 		return;
 	}
@@ -395,16 +411,12 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	/*
-	 * The driver was quick; the return of its call ends the path.  So does that
-	 * of XDP, which may have copied the packet.
-	 */
-	if ((t->last == ST_TX_START || t->last == ST_XDP_NATIVE ||
-	     t->last == ST_XDP_GENERIC) && end != END_DROPPED) {
+	/* The driver was quick. */
+	if (owner_of(t) & BY_CALLER && end != END_DROPPED) {
 		tracked_unlock(at, key);
 		return 1;
 	}
-	if (stage_of(t->last, BY_HOST)) {
+	if (owner_of(t) & BY_HOST) {
 		rx_freed(t, at, end, reason, location);
 		return 1;
 	}

@@ -20,9 +20,11 @@
  * pathprof.bpf.c, any one of which provides the stage.
  */
 #define PATHPROF_STAGES(STAGE) \
-STAGE(1, RX_GRO, "gro", RX, 10, WORK, DEVICE, "napi_gro_receive_entry", \
+STAGE(1, RX_GRO, "gro", RX, 10, WORK, DEVICE, \
+      "napi_gro_receive_entry napi_gro_frags_entry", \
       "driver hands the packet to GRO") \
-STAGE(2, RX_MERGED, "merged", RX, 20, END, DEVICE, "napi_gro_receive_exit", \
+STAGE(2, RX_MERGED, "merged", RX, 20, END, DEVICE, \
+      "napi_gro_receive_exit napi_gro_frags_exit", \
       "GRO merged it into an earlier packet") \
 STAGE(3, RX_NETIF, "netif", RX, 30, WORK, TCPIP, "netif_receive_skb", \
       "packet enters the stack") \
@@ -86,7 +88,7 @@ STAGE(30, RX_SYNACK, "synack", RX, 130, WORK, TCPIP, "tcp_make_synack", \
 STAGE(31, RX_REQUEST, "request", RX, 85, WORK, TCPIP, "tcp_check_req", \
       "a connection that is not yet accepted") \
 STAGE(27, RX_AGAIN, "again", RX, 185, END, OTHER, \
-      "netif_receive_skb napi_gro_receive_entry", \
+      "netif_receive_skb napi_gro_receive_entry napi_gro_frags_entry", \
       "entered the stack again: bridge, tunnel") \
 STAGE(22, RX_COALESCED, "joined", RX, 180, END, OTHER, "kfree_skb_partial", \
       "data joined to the packet queued before") \
@@ -234,6 +236,13 @@ STAGE(94, XDP_REDIRECT, "xdp_out", ANY, 31, WORK, DEVICE, \
 STAGE(95, XSK, "xsk", ANY, 31, WORK, COPY, "xsk_generic_rcv", \
       "copied to an AF_XDP socket")
 
+/*
+ * Ids of --stage: functions that the user names.  A profile has their names; of
+ * the others of these ids it says nothing.
+ */
+#define ST_USER		96
+#define USER_STAGES	6
+
 /* CATEGORY(symbol, name): coarser than stages, as attach points allow. */
 #define PATHPROF_CATEGORIES(CATEGORY) \
 CATEGORY(COPY, "copy") \
@@ -377,7 +386,8 @@ enum pathprof_stage {
 	ST_##sym = id,
 	PATHPROF_STAGES(STAGE)
 #undef STAGE
-	PATHPROF_STAGE_MAX = 96,	/* a per-CPU value is 32 KiB at most */
+	/* A per-CPU value is 32 KiB at most: no more than 102 histograms. */
+	PATHPROF_STAGE_MAX = ST_USER + USER_STAGES,
 };
 
 enum pathprof_category {

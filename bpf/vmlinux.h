@@ -32,6 +32,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -243,6 +244,7 @@ struct sk_buff {
 	unsigned int truesize;
 	refcount_t users;
 	u64 skb_mstamp_ns;
+	unsigned long _nfct;
 };
 
 struct skb_shared_info {
@@ -289,6 +291,37 @@ struct bpf_prog;
 /* Of module veth. */
 struct veth_rq {
 	struct bpf_prog *xdp_prog;
+};
+
+/* Of module nf_conntrack. */
+union nf_inet_addr {
+	__u32 all[4];
+};
+
+union nf_conntrack_man_proto {
+	__be16 all;
+};
+
+struct nf_conntrack_man {
+	union nf_inet_addr u3;
+	union nf_conntrack_man_proto u;
+	u16 l3num;
+};
+
+struct nf_conntrack_tuple {
+	struct nf_conntrack_man src;
+	struct {
+		union nf_inet_addr u3;
+		union nf_conntrack_man_proto u;
+	} dst;
+};
+
+struct nf_conntrack_tuple_hash {
+	struct nf_conntrack_tuple tuple;
+};
+
+struct nf_conn {
+	struct nf_conntrack_tuple_hash tuplehash[2];
 };
 
 struct nf_hook_state {

@@ -25,13 +25,13 @@ record() { "$PP" record --addr 127.0.0.1 "$@"; }
 
 nobody() { setpriv --reuid 65534 --clear-groups "$@"; }
 
-plan 33
+plan 39
 
 check "no command" refuses 2 'no command given' "$PP"
 check "unknown command, nearest named" refuses 2 'did you mean record\?' \
 	"$PP" recrod
 check "ambiguous command" refuses 2 'record or report' "$PP" re
-check "unknown option, nearest named" refuses 2 'did you mean sample' \
+check "unknown option, nearest named" refuses 2 'did you mean --sample' \
 	"$PP" top --smaple 3
 check "--sample 0" refuses 2 'from 1 to' "$PP" top --sample 0
 check "--sample -1" refuses 2 '"-1"' "$PP" top --sample -1
@@ -50,6 +50,18 @@ check "an unknown group of stages" refuses 2 'did you mean forward' "$PP" top \
 	--sample 1 --stages bridge,forwards
 check "an empty group of stages" refuses 2 'no group' "$PP" top --sample 1 \
 	--stages bridge,
+check "--stage in sampling bursts" refuses 2 'needs --sample' "$PP" top \
+	--stage ip_rcv
+check "no name of a function" refuses 2 'no name of a function' "$PP" top \
+	--sample 1 --stage ip_rcv,1x
+check "a function twice" refuses 2 'there twice' "$PP" top --sample 1 \
+	--stage ip_rcv,ip_rcv
+check "seven functions" refuses 2 'at most 6' "$PP" top --sample 1 \
+	--stage a,b,c,d,e,f,g
+check "--nat without connection tracking" refuses 2 'needs --stages netfilter' \
+	"$PP" top --sample 1 --stages bridge --nat --port 80
+check "--nat without a filter" refuses 2 'is for --port, --addr' "$PP" top \
+	--sample 1 --stages netfilter --nat
 check "--dir up" refuses 2 'rx or tx' "$PP" top --dir up
 check "--dev with an unknown interface" refuses 1 'no interface' "$PP" top --dev none
 check "--arm both" refuses 2 'stock .* or treated' "$PP" top --arm both

@@ -14,7 +14,7 @@ cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-plan 5
+plan 7
 
 # Steps: 23 messages each way from a pod through a service to another pod: two
 # bridges, DNAT, masquerading.
@@ -58,6 +58,53 @@ case_journey() {
 		grep -q '10.1.0.2:.* > 10.96.0.1:80$'
 }
 check "its journey names devices, namespaces and addresses" case_journey
+
+# Steps: the same once more, with two functions as stages: one that the kernel
+# has a stage for as well, and one of a module, which gets the packet as its
+# second argument.
+# Expected: as many packets as nft forwards, and as TCP sent; every packet has one
+# path.  A function without a packet, and one that is not there, are refused.
+case_functions() {
+	local sent forwarded what
+	sent=$(snmp_of Tcp OutSegs p1 p2)
+	forwarded=$(nft_of h forward)
+	RECORD="--stage ip_forward,nf_nat_inet_fn" \
+		record functions forward p1 p2 10.96.0.1 80 4000 23 100 || return
+	sent=$(($(snmp_of Tcp OutSegs p1 p2) - sent))
+	forwarded=$(($(nft_of h forward) - forwarded))
+	is "$(passed functions forward ip_forward nf_nat_inet_fn)" \
+		"$forwarded $forwarded $sent" && whole functions "$sent" || return
+	for what in tcp_sendmsg_locked no_such_function; do
+		"$PP" record --sample 1 --stage "$what" -o none -- true 2>err
+		is "$? $(wc -l <err) $(grep -c "^pathprof: record: --stage $what: " err)" \
+			"3 1 1" || return
+	done
+}
+check "functions that --stage names" case_functions
+
+# Steps: the same once more, only packets of the service's address, with and
+# without --nat; those that it sends, by an expression; another connection.
+# Expected: with --nat both directions, every packet with one path; without it
+# what the client sends, and the answers only from where they have the address.
+# Of the expression, the answers.  Of the other connection, nothing.
+case_nat() {
+	local sent only="--addr 10.96.0.1"
+	sent=$(snmp_of Tcp OutSegs p1 p2)
+	RECORD="--nat $only" record nat netfilter p1 p2 10.96.0.1 80 4000 23 100 &&
+		sent=$(($(snmp_of Tcp OutSegs p1 p2) - sent)) &&
+		whole nat "$sent" &&
+		RECORD="--nat $only" record other netfilter p1 p2 10.3.0.2 4000 4000 23 100 &&
+		RECORD=$only record plain netfilter p1 p2 10.96.0.1 80 4000 23 100 &&
+		"$PP" record --sample 1 --stages netfilter --nat -o source \
+			--filter "src host 10.96.0.1 and src port 80" -- bash -c \
+			"$(declare -f wait_for closed exchange)
+			exchange p1 p2 10.96.0.1 80 4000 23 100 &&
+				wait_for 60 closed p1 p2" || return
+	is "$(for i in nat plain source other; do
+		fields $i 'n("tx", "data"), n("rx", "data")'
+	done | paste -sd ' ')" "46 0 23 23 23 0 0 0"
+}
+check "a filter that follows NAT" case_nat
 
 # above STAGE KIND...: 23 messages between devices above a cable.
 above() {

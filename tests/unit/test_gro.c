@@ -108,9 +108,9 @@ static int followed(struct sk_buff *skb)
 static void case_merged(void)
 {
 	begin();
-	rx_gro(&first);
+	rx_gro(&first, rx_linear(&first));
 	rx_gro_result(HELD);
-	rx_gro(&second);
+	rx_gro(&second, rx_linear(&second));
 	rx_gro_result(MERGED);
 	report("a merged packet ends, the one it was merged into does not",
 	       ended(END_MERGED) == 1 && ended(PATHPROF_END_MAX) == 1 &&
@@ -125,7 +125,7 @@ static void case_merged(void)
 static void case_no_entry(void)
 {
 	begin();
-	rx_gro(&first);
+	rx_gro(&first, rx_linear(&first));
 	memset(&work, 0, sizeof(work));	/* of another CPU */
 	rx_gro_result(MERGED);
 	report("a call that began before the hooks ends no packet",
@@ -140,7 +140,7 @@ static void case_no_entry(void)
 static void case_entry_detached(void)
 {
 	begin();
-	rx_gro(&first);
+	rx_gro(&first, rx_linear(&first));
 	rx_gro_result(HELD);
 	rx_gro_result(MERGED);
 	report("a call whose entry was not seen does not end the packet before",
@@ -176,6 +176,32 @@ static void case_again(void)
 	report("a bridged packet ends as one that enters again",
 	       ended_at(END_REENTERED, ST_RX_AGAIN) && followed(&first) &&
 	       ended(PATHPROF_END_MAX) == 1 && balanced());
+}
+
+/*
+ * Steps: a driver gives GRO fragments, with all headers in the first one; then with
+ * the headers before the fragments.
+ * Expected: either packet is followed from GRO on; the second, merged, ends so.
+ */
+static void case_fragments(void)
+{
+	struct napi_gro_cb *cb = (void *)first.cb;
+	int good;
+
+	begin();
+	first.data = NULL;
+	first.data_len = first.len;
+	cb->frag0 = headers;
+	cb->frag0_len = sizeof(headers);
+	rx_gro(&first, rx_in_fragment(&first));
+	rx_gro_result(HELD);
+	good = followed(&first) &&
+	       tracked_at(tracked_seek(address(&first)))->last == ST_RX_GRO;
+	rx_gro(&second, rx_in_fragment(&second));
+	rx_gro_result(MERGED);
+	report("packets in fragments are followed from GRO on",
+	       good && ended(END_MERGED) == 1 && followed(&first) &&
+	       balanced());
 }
 
 /*
@@ -420,9 +446,9 @@ static void case_merged_address(void)
 	int good;
 
 	begin();
-	rx_gro(&first);
+	rx_gro(&first, rx_linear(&first));
 	one = work;
-	rx_gro(&first);
+	rx_gro(&first, rx_linear(&first));
 	good = ended(END_MERGED) == 1;
 	other = work;
 	work = one;
@@ -516,7 +542,7 @@ static void case_left_to_writer(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..17\n");
+	printf("KTAP version 1\n1..18\n");
 	case_left_to_writer();
 	case_joined();
 	case_queued_late();
@@ -526,6 +552,7 @@ int main(void)
 	case_no_entry();
 	case_entry_detached();
 	case_again();
+	case_fragments();
 	case_skipped();
 	case_used();
 	case_forwarded();

@@ -29,17 +29,25 @@ static bool listed(const char *const *list, const char *name)
 	return false;
 }
 
-/*
- * Which of the programs of tc a hook of ours is for, by the number at the end of
- * its own name; NULL if there are not so many.
- */
+/* Which of several targets a hook is for: the number that ends its name. */
+static size_t number_of(const struct bpf_program *prog)
+{
+	return strtoul(strrchr(bpf_program__name(prog), '_') + 1, NULL, 10);
+}
+
+/* The program of tc that a hook is for; NULL if there are not so many. */
 static const struct program *program_of(const struct bpf_program *prog,
 					const struct program *found, size_t n)
 {
-	const char *number = strrchr(bpf_program__name(prog), '_') + 1;
-	size_t i = strtoul(number, NULL, 10);
+	size_t i = number_of(prog);
 
 	return i < n ? &found[i] : NULL;
+}
+
+/* A hook of --stage? */
+static bool is_user(const struct attachments *a, size_t i)
+{
+	return !strncmp(bpf_program__name(a->programs[i]), "stack_user_", 11);
 }
 
 static void take_program(struct attachments *a, size_t i,
@@ -52,14 +60,15 @@ static void take_program(struct attachments *a, size_t i,
 }
 
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
-		 struct drops *drops, char *err, size_t len)
+		 const struct user_stages *users, struct drops *drops,
+		 char *err, size_t len)
 {
 	struct program found[PROGRAMS_MAX];
 	size_t i, n = functions ? programs__find(found, PROGRAMS_MAX) : 0;
 	const struct program *target;
 	struct bpf_program *prog;
 	struct profile_hook *hook;
-	const char *sec, *slash;
+	const char *sec, *slash, *name;
 	int rc;
 
 	bpf_object__for_each_program(prog, obj) {
@@ -69,7 +78,13 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		if (!slash || a->n == PROFILE_HOOKS)
 			continue;
 		target = NULL;
-		if (!strcmp(slash + 1, "tc_program")) {
+		name = slash + 1;
+		if (!strcmp(name, "user_function")) {
+			if (number_of(prog) >= users->n)
+				continue;
+			name = users->functions[number_of(prog)];
+		}
+		if (!strcmp(name, "tc_program")) {
 			target = program_of(prog, found, n);
 			if (!target)
 				continue;
@@ -77,7 +92,7 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		}
 		hook = &a->hooks[a->n];
 		a->programs[a->n++] = prog;
-		snprintf(hook->name, sizeof(hook->name), "%s", slash + 1);
+		snprintf(hook->name, sizeof(hook->name), "%s", name);
 		sec += *sec == '?';
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
@@ -89,6 +104,41 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 			take_program(a, i, program_of(a->programs[i], found,
 						      n));
 	return rc;
+}
+
+bool attach__ftrace_off(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/ftrace_enabled", "re");
+	bool off = f && getc(f) == '0';
+
+	if (f)
+		fclose(f);
+	return off;
+}
+
+int attach__check(const struct attachments *a, bool nat, char *err, size_t len)
+{
+	if (nat && !attach__has(a, "nf_conntrack_in")) {
+		snprintf(err, len, "--nat: the kernel tracks no connections "
+			 "(nf_conntrack is not loaded)");
+		return -EOPNOTSUPP;
+	}
+	return attach__users(a, HOOK_PRESENT, err, len);
+}
+
+int attach__users(const struct attachments *a, enum hook_state state,
+		  char *err, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (!is_user(a, i) || a->hooks[i].state <= state)
+			continue;
+		snprintf(err, len, "--stage %s: the function cannot be hooked: "
+			 "%s", a->hooks[i].name, a->hooks[i].why);
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 unsigned int attach__refuse(struct attachments *a, struct refusals *refused,
@@ -150,7 +200,8 @@ static bool has_stack(const struct attachments *a, const char *name)
 	size_t i;
 
 	for (i = 0; i < a->n; i++)
-		if (is_stack(a, i) && !strcmp(a->hooks[i].name, name))
+		if (is_stack(a, i) && !is_user(a, i) &&
+		    !strcmp(a->hooks[i].name, name))
 			return true;
 	return false;
 }
@@ -178,6 +229,10 @@ static bool wanted(const struct attachments *a, size_t i,
 
 	if (hook->state != HOOK_PRESENT)
 		return false;
+	if (is_user(a, i))
+		return true;
+	if (!strncmp(bpf_program__name(a->programs[i]), "stack_nat_", 10))
+		return choice->nat;
 	if (is_stack(a, i))
 		return stage_groups__want(choice->groups, choice->udp,
 					  hook->name) &&

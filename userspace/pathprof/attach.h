@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 #include "drops.h"
 #include "profile.h"
+#include "user-stages.h"
 
 struct attachments {
 	struct bpf_program *programs[PROFILE_HOOKS];
@@ -27,7 +28,7 @@ struct refusals {
 /* Decides which hooks are wanted. */
 struct attach_choice {
 	bool bursts;		/* attached in sampling bursts only */
-	bool fine, udp;
+	bool fine, udp, nat;
 	unsigned int groups;	/* of --stages; 0: not asked for */
 	bool exits;		/* the returns of TCP's functions are hooked */
 };
@@ -39,7 +40,18 @@ void attach__register(void);
  * kernel; functions and drops as for hooks__find().  0 or a negative errno.
  */
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
-		 struct drops *drops, char *err, size_t len);
+		 const struct user_stages *users, struct drops *drops,
+		 char *err, size_t len);
+/*
+ * Has the kernel what was asked for by name: the functions of --stage and, for
+ * --nat, connection tracking?  0, or -EOPNOTSUPP and what is missing.
+ */
+int attach__check(const struct attachments *a, bool nat, char *err, size_t len);
+/* Are the functions of --stage in this state at least? */
+int attach__users(const struct attachments *a, enum hook_state state,
+		  char *err, size_t len);
+/* Are functions left alone that are hooked (kernel.ftrace_enabled)? */
+bool attach__ftrace_off(void);
 /*
  * The hooks of functions, or only those whose attachment failed, become FAILED
  * in `refused` as well, so that a second try does without them.  How many of

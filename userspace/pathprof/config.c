@@ -55,6 +55,7 @@ void config__fill(struct pathprof_config *c, uint32_t *gaps,
 	c->udp = config->udp;
 	c->stage_times = config->stage_times;
 	c->stack = config->stage_groups != 0;
+	c->users = config->users.n;
 	c->by_owner = config->cgroup || config->arm;
 	c->cgroup = config->cgroup;
 	c->arm = config->arm;

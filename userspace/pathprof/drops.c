@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <bpf/bpf.h>
 #include "drops.h"
+#include "symbols.h"
+
+#define CALLERS	8	/* of a drop, in its name */
 
 #define SUBSYSTEM	"SKB_DROP_REASON_SUBSYS_"
 
@@ -95,86 +99,88 @@ void drops__read_modules(struct drops *d, struct btf *base)
 	}
 }
 
-/* Remember an address that is new; how many are not looked up yet. */
+/* Remember a place that is new; how many are not looked up yet. */
 static size_t collect(struct drops *d, const struct path_entry *entries)
 {
 	size_t before = d->nplaces, i, at;
-	uint64_t address;
+	uint64_t place;
 
 	for (i = 0; i < PATH_PATHS; i++) {
 		if (__atomic_load_n(&entries[i].state, __ATOMIC_ACQUIRE) !=
 		    PATH_USED)
 			continue;
-		address = entries[i].key.location;
+		place = entries[i].key.location;
 		for (at = 0; at < d->nplaces; at++)
-			if (d->places[at].address == address)
+			if (d->places[at].place == place)
 				break;
-		if (!address || at < d->nplaces || at == PROFILE_LOCATIONS)
+		if (!place || at < d->nplaces || at == PROFILE_LOCATIONS)
 			continue;
 		memset(&d->places[at], 0, sizeof(d->places[at]));
-		d->places[at].address = address;
+		d->places[at].place = place;
 		d->nplaces++;
 	}
 	return before;
 }
 
-/* A symbol: the last that begins before a call's return address is its own. */
-static void offer(struct drops *d, size_t from, uint64_t start,
-		  const char *name)
+/*
+ * The functions that led to a drop, behind its own: what comes before that in the
+ * stack is the freeing and pathprof's program.
+ */
+static void add_callers(const struct symbols *symbols, int stacks,
+			uint64_t place, char *name, size_t len)
 {
-	for (; from < d->nplaces; from++) {
-		if (start >= d->places[from].address ||
-		    start < d->places[from].start || !start)
-			continue;
-		d->places[from].start = start;
-		snprintf(d->places[from].name, sizeof(d->places[from].name),
-			 "%.63s", name);
-	}
-}
+	uint64_t frames[DROP_FRAMES] = {};
+	uint32_t id = place >> DROP_STACK_SHIFT;
+	const char *function, *last = name;
+	size_t i = 0, at = strlen(name), callers = 0;
 
-/* Lines are "ADDRESS TYPE NAME [MODULE]"; T, t, W and w are functions. */
-static void read_symbols(struct drops *d, size_t from)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	size_t size = 0;
-	char *line = NULL, *rest;
-	char page[4096];
-	uint64_t start;
-
-	if (!f)
+	if (stacks < 0 || !at || id == 0xffff || !id)
 		return;
-	setvbuf(f, page, _IOFBF, sizeof(page)); /* as the kernel gives it */
-	while (getline(&line, &size, f) > 0) {
-		start = strtoull(line, &rest, 16);
-		if (rest[0] != ' ' || !strchr("TtWw", rest[1]) ||
-		    rest[2] != ' ')
+	id--;
+	if (bpf_map_lookup_elem(stacks, &id, frames))
+		return;
+	while (i < DROP_FRAMES &&
+	       strcmp(symbols__of(symbols, frames[i]), name))
+		i++;
+	for (i++; i < DROP_FRAMES && frames[i] && callers < CALLERS; i++) {
+		function = symbols__of(symbols, frames[i]);
+		/* A function that pathprof hooks is there twice, and between. */
+		if (!strncmp(function, "bpf_trampoline_", 15) ||
+		    !strcmp(function, last))
 			continue;
-		rest += 3;
-		rest[strcspn(rest, "\t\n.")] = 0;
-		offer(d, from, start, rest);
+		last = function;
+		if (at + strlen(function) + 4 > len)
+			return;
+		at += snprintf(name + at, len - at, " < %s", function);
+		callers++;
 	}
-	free(line);
-	fclose(f);
 }
 
 void drops__resolve(struct drops *d, const struct path_entry *entries)
 {
 	size_t from = collect(d, entries), i;
+	char name[sizeof(d->names.locations[0])];
+	struct symbols symbols;
 
-	if (from == d->nplaces)
+	if (from == d->nplaces || symbols__read(&symbols))
 		return;
-	read_symbols(d, from);
-	for (i = from; i < d->nplaces; i++)
-		d->places[i].entry = profile__add_location(&d->names,
-							   d->places[i].name);
+	for (i = from; i < d->nplaces; i++) {
+		snprintf(name, sizeof(name), "%.63s",
+			 symbols__of(&symbols, d->places[i].place |
+				     ~DROP_ADDRESS));
+		add_callers(&symbols, d->stacks, d->places[i].place, name,
+			    sizeof(name));
+		d->places[i].entry = profile__add_location(&d->names, name);
+	}
+	symbols__free(&symbols);
 }
 
-uint64_t drops__location(const struct drops *d, uint64_t address)
+uint64_t drops__location(const struct drops *d, uint64_t place)
 {
 	size_t i;
 
-	for (i = 0; address && i < d->nplaces; i++)
-		if (d->places[i].address == address)
+	for (i = 0; place && i < d->nplaces; i++)
+		if (d->places[i].place == place)
 			return d->places[i].entry;
 	return 0;
 }

@@ -227,7 +227,8 @@ static void describe(struct record_options *o)
 		{ "stages", o->stages }, { "dir", o->dir }, { "dev", o->dev },
 		{ "netns", o->netns },
 		{ "cgroup", o->cgroup }, { "arm", o->arm },
-		{ "filter", o->filter },
+		{ "filter", o->filter }, { "stage", o->functions },
+		{ "nat", o->config.nat ? "too" : NULL },
 	};
 	size_t i, at = 0, size = sizeof(o->config.filter);
 

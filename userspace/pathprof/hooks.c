@@ -10,8 +10,7 @@
 #include <bpf/btf.h>
 #include "hooks.h"
 #include "modules.h"
-
-#define BTF_PATH "/sys/kernel/btf/vmlinux"
+#include "symbols.h"
 
 /* The kernel's data about the function or tracepoint of one hook. */
 struct target {
@@ -36,38 +35,35 @@ static struct target *find_target(struct target *targets, size_t n,
 	return bsearch(&key, targets, n, sizeof(key), by_name);
 }
 
-/*
- * Count the names in the kernel's symbol table.  It has some 200000 lines,
- * "ADDRESS TYPE NAME [MODULE]", so most are left at their first letter.
- */
+struct wanted_symbols {
+	struct target *targets;
+	size_t n;
+	bool initial[256];	/* most names are left at their first letter */
+};
+
+static void count_symbol(void *arg, uint64_t start, char type, char *name)
+{
+	struct wanted_symbols *w = arg;
+	struct target *hit;
+
+	(void)start;
+	(void)type;
+	if (!w->initial[(unsigned char)*name])
+		return;
+	hit = find_target(w->targets, w->n, name);
+	if (hit)
+		hit->symbols++;
+}
+
+/* Count the names in the kernel's symbol table. */
 static int count_symbols(struct target *targets, size_t n)
 {
-	FILE *f = fopen("/proc/kallsyms", "re");
-	bool initial[256] = {};
-	size_t size = 0, i;
-	struct target *hit;
-	char *line = NULL, *name;
-	char page[4096];
-	ssize_t len;
+	struct wanted_symbols w = { .targets = targets, .n = n };
+	size_t i;
 
-	if (!f)
-		return -1;
-	/* The kernel gives a page at a time; stdio would ask for a quarter. */
-	setvbuf(f, page, _IOFBF, sizeof(page));
 	for (i = 0; i < n; i++)
-		initial[(unsigned char)*targets[i].name] = true;
-	while ((len = getline(&line, &size, f)) > 0) {
-		name = line + 2 * sizeof(long) + 3;
-		if (name >= line + len || !initial[(unsigned char)*name])
-			continue;
-		name[strcspn(name, "\t\n")] = 0;
-		hit = find_target(targets, n, name);
-		if (hit)
-			hit->symbols++;
-	}
-	free(line);
-	fclose(f);
-	return 0;
+		w.initial[(unsigned char)*targets[i].name] = true;
+	return symbols__each(count_symbol, &w);
 }
 
 static void find_hook(struct profile_hook *hook, const struct target *target)

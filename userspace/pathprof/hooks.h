@@ -6,6 +6,8 @@
 #include "drops.h"
 #include "profile.h"
 
+#define BTF_PATH "/sys/kernel/btf/vmlinux"
+
 /*
  * Fill state and why of n hooks whose name and type are set, their BTF ids,
  * and the kernel's names of drop reasons.  Whether functions can be hooked is

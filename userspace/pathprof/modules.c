@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <dirent.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include "modules.h"
+#include "stages.h"
 
 static const struct {
 	const char *function, *module;
@@ -43,6 +45,12 @@ static const struct {
 
 #define HOMES (sizeof(homes) / sizeof(*homes))
 
+/* Of --stage: found where they are. */
+static struct {
+	char function[48], module[64];
+} added[USER_STAGES];
+static size_t nadded;
+
 const char *modules__of(const char *function)
 {
 	size_t i;
@@ -50,7 +58,48 @@ const char *modules__of(const char *function)
 	for (i = 0; i < HOMES; i++)
 		if (!strcmp(homes[i].function, function))
 			return homes[i].module;
+	for (i = 0; i < nadded; i++)
+		if (!strcmp(added[i].function, function))
+			return added[i].module;
 	return NULL;
+}
+
+static struct btf *parse(struct btf *vmlinux, const char *module)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/kernel/btf/%.64s", module);
+	return access(path, R_OK) ? NULL : btf__parse_split(path, vmlinux);
+}
+
+struct btf *modules__search(struct btf *vmlinux, const char *function, int *id)
+{
+	DIR *dir = opendir("/sys/kernel/btf");
+	struct btf *btf = NULL;
+	struct dirent *entry;
+
+	while (dir && !btf && (entry = readdir(dir))) {
+		if (*entry->d_name == '.' || !strcmp(entry->d_name, "vmlinux") ||
+		    strlen(entry->d_name) >= sizeof(added[0].module))
+			continue;
+		btf = parse(vmlinux, entry->d_name);
+		*id = btf ? btf__find_by_name_kind(btf, function,
+						   BTF_KIND_FUNC) : 0;
+		if (*id > 0)
+			break;
+		btf__free(btf);
+		btf = NULL;
+	}
+	if (btf && !modules__of(function) && nadded < USER_STAGES) {
+		snprintf(added[nadded].function, sizeof(added[0].function),
+			 "%s", function);
+		snprintf(added[nadded].module, sizeof(added[0].module), "%.63s",
+			 entry->d_name);
+		nadded++;
+	}
+	if (dir)
+		closedir(dir);
+	return btf;
 }
 
 static void walk(struct btf *vmlinux, const char *module,
@@ -59,13 +108,8 @@ static void walk(struct btf *vmlinux, const char *module,
 {
 	int id = btf__type_cnt(vmlinux), n;
 	const struct btf_type *type;
-	struct btf *btf;
-	char path[80];
+	struct btf *btf = parse(vmlinux, module);
 
-	snprintf(path, sizeof(path), "/sys/kernel/btf/%s", module);
-	if (access(path, R_OK))
-		return;
-	btf = btf__parse_split(path, vmlinux);
 	if (!btf)
 		return;
 	for (n = btf__type_cnt(btf); id < n; id++) {
@@ -87,6 +131,8 @@ void modules__functions(struct btf *vmlinux,
 	for (i = 0; i < HOMES; i++)
 		if (!i || strcmp(homes[i].module, homes[i - 1].module))
 			walk(vmlinux, homes[i].module, found, arg);
+	for (i = 0; i < nadded; i++)
+		walk(vmlinux, added[i].module, found, arg);
 }
 
 int modules__btf(const char *module)

@@ -21,7 +21,7 @@
 #define PROFILE_LOCATIONS 256	/* functions that drop packets */
 
 struct profile_stage {
-	char name[16];
+	char name[48];		/* one of --stage: the function's */
 	char meaning[64];
 	char hooks[160];
 	uint8_t dir;
@@ -107,8 +107,11 @@ struct profile {
 	size_t nhooks;
 	struct profile_reason reasons[PROFILE_REASONS];
 	size_t nreasons;
-	/* Functions that dropped a packet; entry 0 is "", not known. */
-	char locations[PROFILE_LOCATIONS][64];
+	/*
+	 * Functions that dropped a packet, with --drop-stacks each with its callers:
+	 * "function < caller < caller".  Entry 0 is "", not known.
+	 */
+	char locations[PROFILE_LOCATIONS][320];
 	size_t nlocations;
 	struct profile_path *paths;
 	size_t npaths;

@@ -11,17 +11,37 @@ static int settle_stages(struct record_options *o, const char *command)
 {
 	char err[160];
 
-	if (!o->stages)
-		return 0;
-	o->config.stage_groups = stage_groups__read(o->stages, err, sizeof(err));
-	if (!o->config.stage_groups) {
+	if (o->stages)
+		o->config.stage_groups = stage_groups__read(o->stages, err,
+							    sizeof(err));
+	if (o->stages && !o->config.stage_groups) {
 		complain("%s: --stages: %s", command, err);
 		return EXIT_USAGE;
 	}
-	if (o->config.sample)
+	if (o->functions &&
+	    user_stages__read(&o->config.users, o->functions, err,
+			      sizeof(err))) {
+		complain("%s: --stage: %s", command, err);
+		return EXIT_USAGE;
+	}
+	if (o->functions)
+		o->config.stage_groups |= stage_groups__none();
+	if (o->config.nat &&
+	    !stage_groups__want(o->config.stage_groups, false,
+				"nf_conntrack_in")) {
+		complain("%s: --nat needs --stages netfilter, which sees "
+			 "connection tracking", command);
+		return EXIT_USAGE;
+	}
+	if (o->config.nat && !o->config.port && !o->config.addr && !o->filter) {
+		complain("%s: --nat is for --port, --addr and --filter",
+			 command);
+		return EXIT_USAGE;
+	}
+	if (!o->config.stage_groups || o->config.sample)
 		return 0;
-	complain("%s: --stages needs --sample: sampling bursts attach "
-		 "tracepoints only", command);
+	complain("%s: --stage%s needs --sample: sampling bursts attach "
+		 "tracepoints only", command, o->stages ? "s" : "");
 	return EXIT_USAGE;
 }
 

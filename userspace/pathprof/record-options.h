@@ -11,7 +11,7 @@
 
 struct record_options {
 	struct session_config config;
-	const char *stages;
+	const char *stages, *functions;
 	const char *dir, *netns, *dev, *cgroup, *arm, *filter;
 };
 
@@ -26,8 +26,12 @@ struct record_options {
 	  "also attach the finer stages (needs --sample)" }, \
 	{ 0, "stages", OPT_TEXT, &(o)->stages, 0, 0, "LIST", \
 	  "also attach stages of the host: forward,... or all" }, \
+	{ 0, "stage", OPT_TEXT, &(o)->functions, 0, 0, "LIST", \
+	  "also attach these functions of the kernel as stages" }, \
 	{ 0, "stage-times", OPT_FLAG, &(o)->config.stage_times, 0, 0, NULL, \
 	  "with --sample: keep histograms of stages, as bursts do" }, \
+	{ 0, "drop-stacks", OPT_FLAG, &(o)->config.drop_stacks, 0, 0, NULL, \
+	  "keep the calls that led to each drop" }, \
 	{ 0, "state", OPT_FLAG, &(o)->config.state, 0, 0, NULL, \
 	  "keep the connection's windows, round-trip time, queues" }, \
 	{ 0, "udp", OPT_FLAG, &(o)->config.udp, 0, 0, NULL, \
@@ -38,6 +42,8 @@ struct record_options {
 	  "only packets from or to this address (or ADDR/BITS)" }, \
 	{ 0, "filter", OPT_TEXT, &(o)->filter, 0, 0, "EXPR", \
 	  "only packets that match EXPR, in pcap syntax" }, \
+	{ 0, "nat", OPT_FLAG, &(o)->config.nat, 0, 0, NULL, \
+	  "these three also match a packet's ends beyond NAT" }, \
 	{ 0, "dir", OPT_TEXT, &(o)->dir, 0, 0, "DIR", \
 	  "only received (rx) or only sent (tx) packets" }, \
 	{ 0, "dev", OPT_TEXT, &(o)->dev, 0, 0, "DEVICE", \

@@ -12,6 +12,7 @@
 #include "pathprof-tool.h"
 #include "render.h"
 #include "stats.h"
+#include "summary.h"
 
 #define WIDTH	79
 #define WIDE	96	/* with two columns more */
@@ -246,19 +247,27 @@ static void print_detail(FILE *f, const struct profile *p,
 	double n = v->packets ? v->packets : 1;
 	const struct profile_stage *s;
 	char a[8], b[8], c[8], clean[64], id[PATH_ID];
-	const char *where = profile__location(p, &path->key);
+	char place[512], where[512];
 	size_t i, top = 1;
 	double high;
+	int wide = 9;
 
 	fprintf(f, "       path %s", path__id(p, &path->key, id));
 	print_wrapped(f, 12 + PATH_ID - 1, more);
-	if (*where)
-		fprintf(f, "       dropped in %s()\n",
-			printable(where, clean, sizeof(clean)));
+	drop__place(profile__location(p, &path->key), place, sizeof(place));
+	if (*place) {
+		fprintf(f, "       dropped in");
+		print_wrapped(f, 17, printable(place, where, sizeof(where)));
+	}
 	for (i = 0; i < path->key.n; i++) {
-		s = &p->stages[path->key.stages[i] % PATHPROF_STAGE_MAX];
-		fprintf(f, "       %-9s", printable(s->name, clean,
-						    sizeof(clean)));
+		s = profile__stage(p, &path->key, i);
+		if ((int)strlen(s->name) > wide)
+			wide = strlen(s->name);
+	}
+	for (i = 0; i < path->key.n; i++) {
+		s = profile__stage(p, &path->key, i);
+		fprintf(f, "       %-*s", wide, printable(s->name, clean,
+							  sizeof(clean)));
 		fprintf(f, " %7s ns %-4s", human(v->stage_ns[i] / n, a),
 			s->kind == KIND_WAIT ? "wait" : "");
 		if (p->probe_known)

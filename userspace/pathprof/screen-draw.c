@@ -258,13 +258,13 @@ static void put_row(struct pen *pen, const struct summary *sum,
 	new_line(pen);
 }
 
-#define REASON	200
+#define REASON	640
 #define REASON_AT	20	/* column; it goes on in the next line there */
 
 static void reason_text(const struct profile *p, const struct drop *d,
 			char out[REASON])
 {
-	char reason[80], stage[32] = "", where[64];
+	char reason[80], stage[32] = "", place[480], where[480];
 
 	if (*profile__reason(p, d->reason))
 		printable(profile__reason(p, d->reason), reason,
@@ -273,10 +273,10 @@ static void reason_text(const struct profile *p, const struct drop *d,
 		snprintf(reason, sizeof(reason), "reason %u", d->reason);
 	if (d->stage)
 		printable(p->stages[d->stage].name, stage, sizeof(stage));
-	printable(d->where, where, sizeof(where));
-	snprintf(out, REASON, "%s, %s%s%s%s%s%s", reason, dir_name(d->dir),
-		 *stage ? " after " : "", stage, *where ? ", in " : "", where,
-		 *where ? "()" : "");
+	printable(drop__place(d->where, place, sizeof(place)), where,
+		  sizeof(where));
+	snprintf(out, REASON, "%s, %s%s%s%s%s", reason, dir_name(d->dir),
+		 *stage ? " after " : "", stage, *where ? ", in " : "", where);
 }
 
 /* Lines that the section of drops takes on the first page; 0 without any. */

@@ -75,7 +75,11 @@ static void set_config(struct session *s)
 
 	config__fill(c, (uint32_t *)s->skel->rodata->gaps,
 		     in_bursts(s) ? 1 : s->config.sample, &s->config);
+	memcpy((void *)s->skel->rodata->user_arguments,
+	       s->config.users.arguments, sizeof(s->config.users.arguments));
 	s->skel->rodata->events_on = s->config.events;
+	s->skel->rodata->nat_on = s->config.nat;
+	s->skel->rodata->drop_stacks_on = s->config.drop_stacks;
 	s->skel->rodata->groups_on = s->config.groups;
 	s->skel->rodata->state_on = s->config.state;
 	s->skel->rodata->capture = s->config.capture;
@@ -266,16 +270,6 @@ int session__write_events(struct session *s, const struct profile *p,
 	return events__write(s->events, p, s->start_ns, *lost, err, len);
 }
 
-static bool is_ftrace_off(void)
-{
-	FILE *f = fopen("/proc/sys/kernel/ftrace_enabled", "re");
-	bool off = f && getc(f) == '0';
-
-	if (f)
-		fclose(f);
-	return off;
-}
-
 static int load(struct session *s, char *err, size_t len)
 {
 	int rc;
@@ -285,23 +279,29 @@ static int load(struct session *s, char *err, size_t len)
 	if (!s->skel)
 		return load_error__explain(-errno, err, len);
 	rc = attach__find(&s->attached, s->skel->obj, !in_bursts(s),
-			  &s->drops, err, len);
+			  &s->config.users, &s->drops, err, len);
 	if (rc)
 		return rc;
 	/* They would be attached, and never called. */
-	if (!in_bursts(s) && is_ftrace_off())
+	if (!in_bursts(s) && attach__ftrace_off())
 		attach__refuse(&s->attached, &s->refused,
 			       "kernel.ftrace_enabled is 0");
 	attach__leave_out(&s->attached, &s->refused);
+	rc = attach__check(&s->attached, s->config.nat, err, len);
+	if (rc)
+		return rc;
 	set_config(s);
 	size_events(s);
 	bpf_map__set_autocreate(s->skel->maps.groups, s->config.groups);
+	bpf_map__set_autocreate(s->skel->maps.drop_stacks,
+				s->config.drop_stacks);
 	bpf_map__set_autocreate(s->skel->maps.path_states, s->config.state);
 	attach__choose(&s->attached, &(struct attach_choice){
 		.bursts = in_bursts(s),
 		.fine = s->config.fine,
 		.groups = s->config.stage_groups,
 		.udp = s->config.udp,
+		.nat = s->config.nat,
 		.exits = s->skel->rodata->config.exits,
 	});
 	attach__loading(&s->attached);
@@ -322,6 +322,8 @@ static int load(struct session *s, char *err, size_t len)
 		.socks = s->skel->bss->socks,
 		.drops = &s->drops,
 	};
+	s->drops.stacks = s->config.drop_stacks ?
+			  bpf_map__fd(s->skel->maps.drop_stacks) : -1;
 	return 0;
 }
 
@@ -399,6 +401,9 @@ static int begin(struct session *s, char *err, size_t len)
 			 "`pathprof list` shows why");
 		return -EOPNOTSUPP;
 	}
+	rc = attach__users(&s->attached, HOOK_ATTACHED, err, len);
+	if (rc)
+		return rc;
 	report_refused(s);
 	rc = begin_events(s, err, len);
 	if (rc)
@@ -430,7 +435,9 @@ int session__start(struct session **out, const struct session_config *config,
 	load_error__listen();
 	pthread_mutex_init(&s->lock, NULL);
 	s->config = *config;
-	rc = load(s, err, len);
+	rc = user_stages__find(&s->config.users, err, len);
+	if (!rc)
+		rc = load(s, err, len);
 	/* Some kernels load programs for tracepoints, but not for functions. */
 	if (rc && s->skel &&
 	    attach__refuse(&s->attached, &s->refused, "refused by the kernel"))
@@ -496,6 +503,7 @@ static void describe_system(struct session *s, struct profile *p)
 	memcpy(p->hooks, s->attached.hooks, sizeof(p->hooks));
 	drops__fill(&s->drops, p);
 	p->nhooks = s->attached.n;
+	user_stages__fill(&s->config.users, p);
 	hooks__stages(p);
 }
 
@@ -584,7 +592,7 @@ int session__probe(struct profile *p, char *err, size_t len)
 		rc = load_error__explain(-errno, err, len);
 	else
 		rc = attach__find(&s->attached, s->skel->obj, true,
-				  &s->drops, err, len);
+				  &s->config.users, &s->drops, err, len);
 	if (!rc)
 		describe_system(s, p);
 	s->stopped = true;

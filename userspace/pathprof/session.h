@@ -7,6 +7,7 @@
 #define PATHPROF_SESSION_H
 
 #include "profile.h"
+#include "user-stages.h"
 
 #define EVENTS_KB	16384
 
@@ -17,6 +18,9 @@ struct session_config {
 	double budget;		/* percent of CPU time for bursts */
 	bool fine;		/* attach the finer stages, too */
 	unsigned int stage_groups; /* of --stages; 0: not asked for */
+	bool drop_stacks;	/* keep the calls that led to a drop */
+	bool nat;		/* a filter also means the ends beyond NAT */
+	struct user_stages users;	/* of --stage: needs stage_groups */
 	bool groups;		/* keep where packets belong */
 	bool state;		/* and the state of their connections */
 	bool stage_times;	/* keep how often a stage took how long */

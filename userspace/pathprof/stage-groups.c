@@ -22,6 +22,8 @@
 #define UDP		2048
 #define MPTCP		4096
 #define TLS		8192
+/* What keeps a packet's identity, and no stage of a group: for --stage. */
+#define IDENTITY	(1U << 31)
 
 /* netfilter has those of forward: they end the stages of its hooks. */
 static const struct {
@@ -100,6 +102,11 @@ static unsigned int group_of(const char *word, size_t len)
 		    !strncmp(groups[i].name, word, len))
 			return groups[i].set;
 	return 0;
+}
+
+unsigned int stage_groups__none(void)
+{
+	return IDENTITY;
 }
 
 unsigned int stage_groups__read(const char *text, char *err, size_t len)

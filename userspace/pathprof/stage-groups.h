@@ -10,6 +10,8 @@
 
 /* "a,b" or "all" to a set of groups; 0, with the reason in err, if wrong. */
 unsigned int stage_groups__read(const char *text, char *err, size_t len);
+/* The set of no group: what keeps a packet's identity. */
+unsigned int stage_groups__none(void);
 /* Is a hook of --stages attached for this set of groups; with --udp? */
 bool stage_groups__want(unsigned int groups, bool udp, const char *hook);
 

@@ -106,3 +106,20 @@ struct drop *summary__drops(const struct profile *p, size_t *n)
 		qsort(list, *n, sizeof(*list), by_drops);
 	return list;
 }
+
+const char *drop__place(const char *where, char *out, size_t len)
+{
+	const char *before = "", *rest = where;
+	size_t at = 0, n;
+
+	*out = 0;
+	while (*rest && at < len) {
+		n = strcspn(rest, " ");
+		at += snprintf(out + at, len - at, "%s%.*s%s", before, (int)n,
+			       rest, rest == where ? "()" : "");
+		before = rest == where ? ", called by " : ", ";
+		rest += n;
+		rest += strspn(rest, " <");
+	}
+	return out;
+}

@@ -27,6 +27,8 @@ struct drop {
 };
 
 void summary__make(const struct profile *p, struct summary *s);
+/* "function(), called by a, b", or "": where a packet was dropped. */
+const char *drop__place(const char *where, char *out, size_t len);
 /* Most frequent first; to be freed.  NULL without memory. */
 struct drop *summary__drops(const struct profile *p, size_t *n);
 

@@ -16,15 +16,16 @@
 LOAD=$TOP/build/bin/tcpload
 cd "$TMP" || exit
 stage_pathprof || exit
-cp "$LOAD" run/tcpload || exit
+cp "$LOAD" "$TOP"/build/tests/reference-timer{,.bpf.o} run/ || exit
 exec 3>&1
 ROUNDS=${STACK_ROUNDS:-2000}
 
 container_host || exit
 
-# load: instructions per packet of a ping-pong between the pods.
+# load: a ping-pong between the pods, under SLOWED.
+SLOWED=()
 load() {
-	ip netns exec p1 "$TMP/run/tcpload" rounds --answers \
+	"${SLOWED[@]}" ip netns exec p1 "$TMP/run/tcpload" rounds --answers \
 		--count "${1:-$ROUNDS}" --size 1 --to p2 --address 10.3.0.2 \
 		--device eth0
 }
@@ -52,10 +53,13 @@ stage() {
 		if names[i] == '$2') / max(1, n('@$2'))"
 }
 
-# profiled FILE: instructions per packet meanwhile.
+# profiled FILE [OPTION...]: instructions per packet meanwhile.
 profiled() {
+	local out=$1
+	shift
 	: >ready
-	"$PP" record --sample 1 --stages all -o "$1" --ready-fd 9 9>ready &
+	"$PP" record --sample 1 --stages all -o "$out" "$@" --ready-fd 9 \
+		9>ready &
 	wait_for 60 test -s ready || return
 	per_packet
 	kill -INT $!
@@ -74,7 +78,7 @@ print('# $1: %.1f by stage $4, %+.2f %%' % (stage, (stage / $d - 1) * 100))
 raise SystemExit(abs(stage / $d - 1) > 0.02 or $d < 500)" >&3
 }
 
-plan 3
+plan 6
 
 load 200 >/dev/null # warm
 base=$(unprofiled)
@@ -89,23 +93,42 @@ case_cost() {
 }
 check "every packet has one path under load" case_cost
 
-# Steps: 1000 rules that match nothing, in the forward hook.
+# rules add|delete: 1000 that match nothing, in the forward hook.
+rules() {
+	local i
+	{
+		echo "$1 table ip busy"
+		[ "$1" = delete ] || {
+			echo "add chain ip busy f { type filter hook forward priority 0; }"
+			for ((i = 0; i < 1000; i++)); do
+				echo "add rule ip busy f ip saddr 192.0.2.$((i % 250)) drop"
+			done
+		}
+	} | ip netns exec h nft -f -
+}
+
+# Steps: 1000 rules.
 # Expected: nf_fwd grows by what the load grows, within 2 %.
 case_rules() {
-	local with i
-	{
-		echo "add table ip busy"
-		echo "add chain ip busy f { type filter hook forward priority 0; }"
-		for ((i = 0; i < 1000; i++)); do
-			echo "add rule ip busy f ip saddr 192.0.2.$((i % 250)) drop"
-		done
-	} | ip netns exec h nft -f - || return
+	local with
+	rules add || return
 	with=$(unprofiled)
-	profiled with >/dev/null || return
-	ip netns exec h nft delete table ip busy
+	profiled with >/dev/null && rules delete || return
 	grown "1000 rules" "$base" "$with" nf_fwd
 }
 check "1000 rules are found in nf_fwd" case_rules
+
+# Steps: 1000 rules more, and nf_hook_slow() as a stage.
+# Expected: it grows by what the load grows, within 2 %.
+case_function() {
+	local with
+	profiled without --stage nf_hook_slow >/dev/null &&
+		rules add || return
+	with=$(unprofiled)
+	profiled with --stage nf_hook_slow >/dev/null && rules delete || return
+	grown "1000 rules" "$base" "$with" nf_hook_slow
+}
+check "1000 rules are found in nf_hook_slow()" case_function
 
 # filters BYTECODE: four that match nothing, at the ingress of one port.  tc
 # takes no program of more than 16 KB.
@@ -136,3 +159,29 @@ case_tc() {
 		"$(python3 -IS -c "print($base2 + 2 * ($with - $base2))")" tc
 }
 check "a program of 4000 instructions is found in tc" case_tc
+
+# slowed TURNS: a loop of so many turns, 15 instructions each, in encryption and
+# decryption.
+slowed() {
+	SLOWED=("$TMP/run/reference-timer" "$TMP/run/reference-timer.bpf.o"
+		delay 0 0 0 "$1")
+}
+
+# Steps: the pods behind two hosts with WireGuard; 400 turns in its cipher instead
+# of one.
+# Expected: crypt grows by what the load grows, within 2 %.
+case_crypt() {
+	local with base2
+	fresh
+	modprobe wireguard && wireguard_hosts || return
+	load 200 >/dev/null
+	slowed 1
+	base2=$(unprofiled)
+	profiled without >/dev/null || return
+	slowed 400
+	with=$(unprofiled)
+	profiled with >/dev/null || return
+	SLOWED=()
+	grown "a slow cipher" "$base2" "$with" crypt
+}
+check "a slow cipher of WireGuard is found in crypt" case_crypt

@@ -17,8 +17,8 @@ cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-plan 5
-for module in bonding openvswitch tls esp4; do
+plan 6
+for module in bonding openvswitch tls esp4 tun; do
 	modprobe -q "$module"
 done
 
@@ -95,3 +95,13 @@ for i in range(7):
 		is "$(fields upcall 'n("tx", "@ovs_up", "dropped")')" 7
 }
 check "Open vSwitch" case_ovs
+
+# Steps: a driver that calls napi_gro_frags() gets 16 segments.
+# Expected: all are followed from GRO on, as many as the device counts.
+case_fragments() {
+	"$PP" record --sample 1 --addr 10.7.0.1 --dir rx -o frags -- \
+		python3 "$TOP/tests/guest/fragments.py" 16 >count || return
+	is "$(cat count) $(fields frags 'n("rx", "@gro", "dropped"),
+		n("rx", "fact no gro"), a["unaccounted"]')" "16 16 0 0"
+}
+check "a driver of fragments" case_fragments
