@@ -84,9 +84,9 @@ check "functions that --stage names" case_functions
 
 # Steps: the same once more, only packets of the service's address, with and
 # without --nat; those that it sends, by an expression; another connection.
-# Expected: with --nat both directions, every packet with one path; without it
-# what the client sends, and the answers only from where they have the address.
-# Of the expression, the answers.  Of the other connection, nothing.
+# Expected: with --nat both directions from the write on, every packet with one
+# path; without it the answers only from where they have the address.  Of the
+# expression, the answers.  Of the other connection, nothing.
 case_nat() {
 	local sent only="--addr 10.96.0.1"
 	sent=$(snmp_of Tcp OutSegs p1 p2)
@@ -101,8 +101,8 @@ case_nat() {
 			exchange p1 p2 10.96.0.1 80 4000 23 100 &&
 				wait_for 60 closed p1 p2" || return
 	is "$(for i in nat plain source other; do
-		fields $i 'n("tx", "data"), n("rx", "data")'
-	done | paste -sd ' ')" "46 0 23 23 23 0 0 0"
+		fields $i 'n("data", "@write"), n("data")'
+	done | paste -sd ' ')" "46 46 23 46 23 23 0 0"
 }
 check "a filter that follows NAT" case_nat
 
