@@ -30,8 +30,8 @@ ns = sorted(d["ns"] / d["packets"] for d in map(json.loads, sys.stdin))
 print(ns[1])'
 }
 
-# arm NAME COMMAND...: ready when the file "ready" has a line with READY.
-READY=.
+# arm NAME COMMAND...: begins when the file "ready" has a line with READY.
+READY=
 arm() {
 	local name=$1 cost
 	shift

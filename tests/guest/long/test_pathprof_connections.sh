@@ -22,18 +22,15 @@ sysctl -qw fs.nr_open=400000 net.core.somaxconn=4096 \
 	net.ipv4.tcp_max_syn_backlog=4096 \
 	net.ipv4.ip_local_port_range="10000 65000"
 
-# memory_of PID: KB of its maps and programs, and the most that it had itself.
+# memory_of PID: KB of all BPF maps and programs, and the most that it had itself.
+# Nothing else here has any.
 memory_of() {
 	{
 		bpftool -j map show
 		bpftool -j prog show
 	} | python3 -IS -c 'import json, sys
-pid, total = int(sys.argv[1]), 0
-for line in sys.stdin:
-    for one in json.loads(line):
-        if any(p["pid"] == pid for p in one.get("pids", [])):
-            total += one.get("bytes_memlock", 0)
-print(total // 1024)' "$1"
+print(sum(one.get("bytes_memlock", 0) for line in sys.stdin
+          for one in json.loads(line)) // 1024)'
 	awk '/^VmHWM/ { print $2 }' "/proc/$1/status"
 }
 
