@@ -5,7 +5,7 @@
 # cards: scripts/guest --nics virtio-net-pci --queues 2.
 . "$(dirname "$0")/../../lib.sh"
 
-plan 5
+plan 7
 modprobe virtio_net || exit
 
 # The rings in the table of the receiver's card.
@@ -36,6 +36,13 @@ refused() {
 		grep -q "ethtool -x eth1 names its rings" "$TMP/err" && has "0 1"
 }
 check "a ring that the card has not is refused" refused
+
+# No emulated card takes steering rules.
+no_rules() {
+	! apply "ntuple:eth1:tcp4 dst-port 5201=1" 2>"$TMP/err" && cat "$TMP/err" &&
+		grep -q "eth1 takes no steering rules (n-tuple filters)" "$TMP/err"
+}
+check "msstune refuses a steering rule in one sentence" no_rules
 
 cat >"$TMP/arms.toml" <<-END
 	[design]
@@ -75,3 +82,11 @@ steered() {
 }
 check "arms of mssab steer packets to their ring" steered
 check "mssab puts the table back" has "0 1"
+
+arm_without_rules() {
+	sed 's/^one = .*/one = { ntuple = { "tcp4 dst-port 5201" = 1 } }/' \
+		"$TMP/arms.toml" >"$TMP/rules.toml"
+	! mssab run -o "$TMP/rules" --no-report "$TMP/rules.toml" 2>"$TMP/err" &&
+		cat "$TMP/err" && grep -q "takes no steering rules" "$TMP/err" && has "0 1"
+}
+check "mssab refuses an arm with one" arm_without_rules

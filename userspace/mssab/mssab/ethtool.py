@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Settings of a device that ethtool shows and sets, in groups: coalescing,
-rings, channels, features, and which rings RSS spreads packets over.
+rings, channels, features, which rings RSS spreads packets over, and steering rules
+(ntuple.py).
 
 Settings have ethtool's names.  The ethtool of Debian 12 prints most of them as
 text only; functions without side effects parse it.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from . import ntuple
 from .errors import MssabError
 from .netns import command
 
@@ -19,7 +21,9 @@ Settings = dict[str, dict[str, str]]
 GROUPS = {"coalesce": ("-c", "-C"), "ring": ("-g", "-G"),
           "channels": ("-l", "-L"), "features": ("-k", "-K"),
           # After channels: a driver that gets others resets the table.
-          "rss": ("-x", "-X")}
+          "rss": ("-x", "-X"),
+          # After features: most drivers take rules only with ntuple-filters on.
+          "ntuple": ("-n", "-N")}
 #: As ethtool and the kernel spell them: words joined by hyphens.
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _LINE = re.compile(r"(\s*)([A-Za-z][A-Za-z0-9 -]*):\s+(\d+|on|off)\b([^:]*)$")
@@ -62,13 +66,18 @@ def parse_rss(text: str) -> dict[str, str]:
     return {}
 
 
+_PARSERS = {"rss": parse_rss, "ntuple": ntuple.parse}
+
+
 def _parse(name: str, text: str) -> dict[str, str]:
-    return parse_rss(text) if name == "rss" else parse(text)
+    return _PARSERS.get(name, parse)(text)
 
 
-def _words(name: str, text: str, values: dict[str, str]) -> list[str]:
-    """What follows the option that changes a group; nothing if all is so.
+def _commands(name: str, text: str, values: dict[str, str]) -> list[list[str]]:
+    """What follows the option and the device in each command that changes a group.
     @text: what the device shows now."""
+    if name == "ntuple":
+        return ntuple.changes(text, values)
     have = _parse(name, text)
     different = {key: value for key, value in values.items() if have[key] != value}
     if different and name == "rss":
@@ -76,9 +85,10 @@ def _words(name: str, text: str, values: dict[str, str]) -> list[str]:
         # counts as set by hand, which would forbid fewer channels.
         both = have | values
         if both["start"] == "0" and f" with {both['equal']} RX ring" in text:
-            return ["default"]
-        return ["start", both["start"], "equal", both["equal"]]
-    return [word for pair in different.items() for word in pair]
+            return [["default"]]
+        return [["start", both["start"], "equal", both["equal"]]]
+    return [[word for pair in different.items() for word in pair]] \
+        if different else []
 
 
 def on(device: str, *where: str) -> set[str]:
@@ -104,44 +114,68 @@ def write(device: str, wanted: Settings, *where: str) -> None:
     it, or silently did something else."""
     for name, values in wanted.items():
         show, change = GROUPS[name]
-        text = command(*where, "ethtool", show, device)
+        text = _shown(name, device, *where)
         have = _parse(name, text)
         if name == "rss" and not have and _TABLE_LINE.search(text):
             raise MssabError(f"{device}: its table of RSS could not be put back, as "
                              "it is not made by ethtool -X start S equal N; make "
                              f"one first: ethtool -X {device} default")
-        if unknown := [key for key in values if key not in have]:
+        unknown = [key for key in values if key not in have]
+        if unknown and name != "ntuple":
             raise MssabError(f"{device}: its driver has no {name} "
                              f"{unknown[0]}, or cannot change it; see ethtool "
                              f"{show} {device}")
-        words = _words(name, text, values)
-        if not words:
+        if not (commands := _commands(name, text, values)):
             continue
-        command(*where, "ethtool", change, device, *words)
+        said = [command(*where, "ethtool", change, device, *words)
+                for words in commands]
         have = _parse(name, command(*where, "ethtool", show, device))
         for key, value in values.items():
-            if have.get(key) != value:
+            if name == "ntuple" and have.get(key, ntuple.NONE) != value:
+                # A rule in another form would not be found again.
+                for number in filter(None, map(ntuple.added, said)):
+                    command(*where, "ethtool", change, device, "delete", number)
+                raise MssabError(f"{device}: the rule {key} = {value} was accepted, "
+                                 "but ethtool -n shows another one; it was removed")
+            if name != "ntuple" and have.get(key) != value:
                 raise MssabError(f"{device}: {name} {key} = {value} was "
                                  f"accepted but is {have.get(key)}; use that")
 
 
+def _shown(name: str, device: str, *where: str) -> str:
+    """The text of a group.  MssabError if the device has none."""
+    try:
+        return command(*where, "ethtool", GROUPS[name][0], device)
+    except MssabError as error:
+        if name != "ntuple" or "not supported" not in str(error):
+            raise
+        raise MssabError(f"{device}: its driver takes no steering rules (n-tuple "
+                         f"filters); see ethtool -n {device}") from error
+
+
 def changed(was: Settings, now: Settings) -> Settings:
     """What to set to restore the former settings."""
-    return {name: some for name, values in was.items()
-            if (some := {key: value for key, value in values.items()
-                         if now.get(name, {}).get(key, value) != value})}
+    back = {}
+    for name, values in was.items():
+        have = now.get(name, values)
+        back[name] = ntuple.changed(values, have) if name == "ntuple" else {
+            key: value for key, value in values.items()
+            if have.get(key, value) != value}
+    return {name: some for name, some in back.items() if some}
 
 
-def check(table: Any) -> str:
+def check(name: str, table: Any) -> str:
     """What is wrong with a group in an experiment file, or ""."""
+    if name == "ntuple":
+        return ntuple.check(table)
     if not isinstance(table, dict):
         return "must be a table: { rx-usecs = 100 }"
-    for name, value in table.items():
-        if not NAME.fullmatch(name):
-            return f"{name!r} is not a name as ethtool spells them: rx-usecs"
+    for key, value in table.items():
+        if not NAME.fullmatch(key):
+            return f"{key!r} is not a name as ethtool spells them: rx-usecs"
         if type(value) is not bool and not (type(value) is int
                                             and 0 <= value < 2**31):
-            return f"{name} = {value!r} is not true, false or a number from " \
+            return f"{key} = {value!r} is not true, false or a number from " \
                    "0 on"
     return ""
 

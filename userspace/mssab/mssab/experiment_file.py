@@ -227,7 +227,7 @@ def _arm(reader: _Reader, name: str, table: Any, base: Cell | None) -> Arm:
                for key in SYSCTL_KEYS}
     groups = [key for key in ethtool.GROUPS if key in table]
     for key in groups:
-        if wrong := ethtool.check(table[key]):
+        if wrong := ethtool.check(key, table[key]):
             reader.wrong((*at, key), f"{key}: {wrong}")
         if base is not None and base.link == cell.LOOPBACK:
             reader.wrong((*at, key), f"{key} sets a device; loopback has none")

@@ -93,6 +93,8 @@ def script(entries: Sequence[Entry]) -> str:
             lines.append(f"sysctl -q -w '{target}={_value(entry)}'")
         elif kind == "rss":
             lines.append(_rss(entry, device))
+        elif kind == "ntuple":
+            lines.append(_ntuple(entry, device, field))
         elif kind in _SCRIPT:
             lines.append(_SCRIPT[kind].format(device=device, field=field,
                                               value=_value(entry),
@@ -109,6 +111,14 @@ def _rss(entry: Entry, device: str) -> str:
         raise UsageError(f"{entry.name}={entry.new}: ethtool cannot make this table, "
                          "so no script can hold it")
     return f"ethtool -X {device} start {rings[0]} equal {len(rings)}"
+
+
+def _ntuple(entry: Entry, device: str, flow: str) -> str:
+    """ethtool deletes a rule by its number, which another boot has not."""
+    if entry.new == "none":
+        raise UsageError(f"{entry.name}=none: ethtool deletes a rule by a number that "
+                         "no script can know")
+    return f"ethtool -N {device} flow-type {flow} action {entry.new}"
 
 
 def _path(device: str, field: str) -> str:

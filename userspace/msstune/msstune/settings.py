@@ -9,6 +9,7 @@ from pathlib import Path
 from . import (
     set_ethtool,
     set_link,
+    set_ntuple,
     set_qdisc,
     set_queue,
     set_route,
@@ -21,7 +22,7 @@ from .setting import Setting
 KINDS: dict[str, type[Setting]] = {kind.kind: kind for kind in (
     set_sysctl.Sysctl, set_link.Mtu, set_link.TxQueueLen, set_ethtool.Ring,
     set_ethtool.Channels, set_ethtool.Coalesce, set_ethtool.Offload,
-    set_ethtool.Pause, set_rss.Rss,
+    set_ethtool.Pause, set_rss.Rss, set_ntuple.Ntuple,
     set_qdisc.Qdisc, set_queue.Queue, set_queue.Irq, set_route.Route)}
 
 
