@@ -13,7 +13,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import children, ends, errors, experiment, host, metrics, \
+from mssab import children, ends, errors, experiment, host, loads, metrics, \
     module, profiler, servers, testbed  # noqa: E402
 from mssab.cell import Cell  # noqa: E402
 
@@ -318,3 +318,22 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
     monkeypatch.setattr(bed, "tear_down", happens(1000, None))
     raw = bed.trial(experiment.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
     assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)
+
+
+@pytest.mark.parametrize("streams, every", [(8, 1000), (9, 2000), (64, 8000)])
+@pytest.mark.parametrize("begun", [7.999, 8.001])
+def test_several_transfers_begin_together(monkeypatch, streams, every, begun):
+    """Started shortly before the common beginning, the last ones would wait for the
+    next one, when the first ones have ended."""
+    clock = [begun]
+
+    def several(_cell, _pairs, more):
+        assert clock[0] * 1000 % every < 1 and more[:2] == ["--align-ms", str(every)]
+        return [{"bytes_per_s": 1.0}] * streams
+
+    monkeypatch.setattr(loads.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loads.time, "sleep",
+                        lambda seconds: clock.append(clock.pop() + seconds))
+    monkeypatch.setattr(loads, "several", several)
+    cell = Cell(load="tcpload", streams=streams)
+    assert loads.run(cell, ends.of(cell), aligned=True)["bytes_per_s"] == streams

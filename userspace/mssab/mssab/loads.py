@@ -28,6 +28,9 @@ from .servers import PORT, limit_s
 NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
               "source tree, or install the Debian package mssab")
 
+#: Eight transfers start in that time, and then begin together.
+TOGETHER_MS = 1000
+
 
 def _output(argv: list[str], limit: float) -> str:
     try:
@@ -152,10 +155,14 @@ def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     """Run the cell's load between two ends.  @aligned: start in step with the
     kernel's clock, where the load can."""
     if cell.transfers > 1:
-        # So far apart that all have started by then.
+        every_ms = min(10000, TOGETHER_MS * -(-cell.transfers // 8))
+        if aligned:
+            # Otherwise some would start behind the common beginning and wait for the
+            # next one, and the sum of the rates would not be of one time.
+            time.sleep(every_ms / 1000 - time.monotonic() % (every_ms / 1000))
         return transfers.together(several(
             cell, [pair for pair in ends.pairs for _ in range(cell.streams)],
-            _aligned(cell, 1000) if aligned else ()))
+            _aligned(cell, every_ms) if aligned else ()))
     if cell.load == "tcpload":
         return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)
