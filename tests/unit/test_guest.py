@@ -4,8 +4,8 @@ guests that ended in every way, played by a shell script, and its clean-up."""
 import argparse
 import importlib.machinery
 import importlib.util
-import re
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -164,7 +164,7 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
     guest = load()
     monkeypatch.setattr(guest, "emulator_version", lambda: version)
     args = argparse.Namespace(mode=mode, kvm=kvm, memory="1G", cpus=2, seed=1,
-                              nics=None, queues=1, rwdir=[])
+                              nics=None, queues=1, cables=1, rwdir=[])
     command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
     assert ("thread=single" in " ".join(command)) == one_thread
 
@@ -175,7 +175,7 @@ def test_old_emulators_run_on_one_thread(monkeypatch, version, mode, kvm,
 def test_clock_of_each_mode(mode, counted, coarse):
     guest = load()
     args = argparse.Namespace(mode=mode, kvm=False, memory="1G", cpus=2, seed=1,
-                              nics=None, queues=1, rwdir=[])
+                              nics=None, queues=1, cables=1, rwdir=[])
     words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
     assert ("-icount" in words) == counted
     assert ("clocksource=jiffies" in words) == coarse
@@ -184,17 +184,27 @@ def test_clock_of_each_mode(mode, counted, coarse):
 def test_two_cards_on_one_wire():
     guest = load()
     args = argparse.Namespace(mode="deterministic", kvm=False, memory="1G",
-                              cpus=2, seed=1, nics="igb", queues=1, rwdir=[])
+                              cpus=2, seed=1, nics="igb", queues=1, cables=1, rwdir=[])
     words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
     assert words.count("hubid=0") == words.count("-device igb,") == 2
     assert "mac=52:54:00:09:00:01" in words and "00:02" in words
+
+
+def test_two_cables():
+    guest = load()
+    args = argparse.Namespace(mode="deterministic", kvm=False, memory="1G", cpus=2,
+                              seed=1, nics="e1000e", queues=1, cables=2, rwdir=[])
+    words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
+    assert words.count("hubid=0") == words.count("hubid=1") == 2
+    assert words.count("-device e1000e,") == 4
+    assert len(set(re.findall(r"mac=\S+", words))) == 4
 
 
 def test_cards_with_several_queues():
     """They hang on tap devices, in a network namespace of the emulator's own."""
     guest = load()
     args = argparse.Namespace(mode="fast", kvm=False, memory="1G", cpus=2, seed=1,
-                              nics="virtio-net-pci", queues=3, rwdir=[])
+                              nics="virtio-net-pci", queues=3, cables=1, rwdir=[])
     command = guest.vng_command(args, Path("vmlinuz-6.1"), None)
     assert command[0] == str(SCRIPT.with_name("guest-taps"))
     assert command[1] == str(guest.VNG)
@@ -208,6 +218,8 @@ def test_cards_with_several_queues():
     ("--queues 2 --nics e1000e", "needs --nics virtio-net-pci"),
     ("--queues 2 --nics virtio-net-pci -m deterministic", "in mode fast"),
     ("--queues 2 --nics virtio-net-pci --peer 6.1", "without --peer"),
+    ("--cables 2", "needs --nics"), ("--cables 5", "must be 1 to 4"),
+    ("--cables 2 --nics virtio-net-pci --queues 2", "without --peer and --queues"),
     ("--queues 0", "must be 1 to 8"), ("--queues 9", "must be 1 to 8"),
 ])
 def test_queues_are_refused_where_they_are_not_possible(words, sentence):
@@ -234,7 +246,7 @@ def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
     guest = load()
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     args = argparse.Namespace(mode="fast", memory="1G", cpus=2, kvm=False,
-                              nics=None, queues=1, rwdir=[tmp_path], seed=1)
+                              nics=None, queues=1, cables=1, rwdir=[tmp_path], seed=1)
     root = tmp_path / "roots/trixie"
     image = root / "boot/vmlinuz-7.3.4+deb13-amd64"
     image.parent.mkdir(parents=True)
