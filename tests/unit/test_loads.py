@@ -320,20 +320,31 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
     assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)
 
 
-@pytest.mark.parametrize("streams, every", [(8, 1000), (9, 2000), (64, 8000)])
+@pytest.mark.parametrize("slow", [[], [1000], [1000, 2000, 5000]])
 @pytest.mark.parametrize("begun", [7.999, 8.001])
-def test_several_transfers_begin_together(monkeypatch, streams, every, begun):
-    """Started shortly before the common beginning, the last ones would wait for the
-    next one, when the first ones have ended."""
+def test_several_transfers_begin_together(monkeypatch, slow, begun):
+    """One that starts behind the common beginning would run when others have ended."""
     clock = [begun]
 
-    def several(_cell, _pairs, more):
-        assert clock[0] * 1000 % every < 1 and more[:2] == ["--align-ms", str(every)]
-        return [{"bytes_per_s": 1.0}] * streams
+    def several(_cell, pairs, more):
+        every = int(more[1])
+        assert more[0] == "--align-ms" and clock[0] * 1000 % every < 1
+        clock[0] += 0.9
+        return [{"bytes_per_s": 1.0, "begun_ns": 7 + (every in slow and n == 2)}
+                for n in range(len(pairs))]
 
     monkeypatch.setattr(loads.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(loads.time, "sleep",
                         lambda seconds: clock.append(clock.pop() + seconds))
     monkeypatch.setattr(loads, "several", several)
-    cell = Cell(load="tcpload", streams=streams)
-    assert loads.run(cell, ends.of(cell), aligned=True)["bytes_per_s"] == streams
+    cell = Cell(load="tcpload", streams=8)
+    raw = loads.run(cell, ends.of(cell), aligned=True)
+    assert raw["bytes_per_s"] == 8 and clock[0] * 1000 > (slow or [0])[-1]
+
+
+def test_transfers_that_never_begin_together(monkeypatch):
+    monkeypatch.setattr(loads.time, "sleep", lambda _: None)
+    monkeypatch.setattr(loads, "several", lambda *_: [{"begun_ns": 1}, {"begun_ns": 2}])
+    cell = Cell(load="tcpload", streams=2)
+    with pytest.raises(errors.LoadFailed, match="2 transfers did not start within 10 s"):
+        loads.run(cell, ends.of(cell), aligned=True)

@@ -53,7 +53,7 @@ static void sink_window(const struct transfer *t, int fd,
  * Kernel timers run in ticks of the kernel's clock: always begin at the same
  * place between two ticks, or at a chosen one.
  */
-static void wait_for_start(const struct transfer *t)
+static void wait_for_start(const struct transfer *t, struct shared *shared)
 {
 	struct timespec ts;
 	uint64_t at;
@@ -61,6 +61,7 @@ static void wait_for_start(const struct transfer *t)
 	if (!t->align_ns)
 		return;
 	at = (now() / t->align_ns + 1) * t->align_ns + t->phase_ns;
+	shared->begun_ns = at;
 	ts.tv_sec = at / NSEC_PER_SEC;
 	ts.tv_nsec = at % NSEC_PER_SEC;
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
@@ -91,7 +92,7 @@ void sender_run(const struct transfer *t, const struct transfer_load *load,
 		set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (t->zerocopy)
 		set_option(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
-	wait_for_start(t);
+	wait_for_start(t, shared);
 	if (connect(fd, (struct sockaddr *)&ss, len))
 		err(1, "cannot connect to %s port %ld", t->address, t->port);
 	if (t->window) {

@@ -82,7 +82,7 @@ static int print_result(const struct result *res, struct shared *shared,
 	       "\"rcv_ssthresh\": %u, \"window_clamp\": %d, "
 	       "\"rcvbuf\": %d, \"rcv_mss\": %u, \"segments\": %u, "
 	       "\"cpu_ns\": %llu, \"cpu_sender_ns\": %llu, "
-	       "\"cpu_receiver_ns\": %llu, \"wall_ns\": %llu, "
+	       "\"cpu_receiver_ns\": %llu, \"wall_ns\": %llu, \"begun_ns\": %llu, "
 	       "\"snd_mss\": %u, \"min_rtt_us\": %u, \"snd_cwnd\": %u, "
 	       "\"retransmits\": %u, \"received\": %llu, "
 	       "\"retransmitted\": %llu, \"sent_segments\": %u, "
@@ -94,7 +94,8 @@ static int print_result(const struct result *res, struct shared *shared,
 	       res->info.tcpi_rcv_ssthresh, res->window_clamp, res->rcvbuf,
 	       res->info.tcpi_rcv_mss, res->info.tcpi_data_segs_in,
 	       sender_ns + receiver_ns, sender_ns, receiver_ns,
-	       (unsigned long long)(now() - began), sender->tcpi_snd_mss,
+	       (unsigned long long)(now() - began),
+	       (unsigned long long)shared->begun_ns, sender->tcpi_snd_mss,
 	       sender->tcpi_min_rtt, sender->tcpi_snd_cwnd,
 	       sender->tcpi_total_retrans,
 	       (unsigned long long)res->info.tcpi_bytes_received,

@@ -22,6 +22,7 @@ struct shared {
 	atomic_uint window;	/* what the receiver advertises; 0: not set yet */
 	atomic_bool bulk;	/* the window is set, all data is bulk now */
 	struct tcp_info info;	/* the sender's last state */
+	uint64_t begun_ns;	/* the time of align_ns that it waited for; 0: none */
 	atomic_bool measuring;	/* the warm-up is over */
 	unsigned int answered;	/* requests timed since */
 	unsigned int unpinned, copied;	/* writes without a copy; with one */

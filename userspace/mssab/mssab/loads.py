@@ -28,8 +28,8 @@ from .servers import PORT, limit_s
 NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
               "source tree, or install the Debian package mssab")
 
-#: Eight transfers start in that time, and then begin together.
-TOGETHER_MS = 1000
+#: Several transfers start within one of these times, and then begin together.
+TOGETHER_MS = 1000, 2000, 5000, 10000
 
 
 def _output(argv: list[str], limit: float) -> str:
@@ -129,6 +129,19 @@ def several(cell: Cell, pairs: Sequence[Ends],
     return found
 
 
+def _together(cell: Cell, pairs: Sequence[Ends]) -> list[dict[str, Any]]:
+    """Transfers that begin at one time.  One that starts behind it would wait for the
+    next such time, when others have ended, and the sum of the rates would be that of
+    no moment."""
+    for every_ms in TOGETHER_MS:
+        time.sleep(every_ms / 1000 - time.monotonic() % (every_ms / 1000))
+        some = several(cell, pairs, _aligned(cell, every_ms))
+        if len({one.get("begun_ns") for one in some if "failed" not in one}) <= 1:
+            return some
+    raise LoadFailed(f"{len(pairs)} transfers did not start within "
+                     f"{TOGETHER_MS[-1] // 1000} s")
+
+
 def _wait(running: list[subprocess.Popen[Any]], end: float) -> None:
     """Until all have ended, or until that time."""
     for process in running:
@@ -155,14 +168,9 @@ def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     """Run the cell's load between two ends.  @aligned: start in step with the
     kernel's clock, where the load can."""
     if cell.transfers > 1:
-        every_ms = min(10000, TOGETHER_MS * -(-cell.transfers // 8))
-        if aligned:
-            # Otherwise some would start behind the common beginning and wait for the
-            # next one, and the sum of the rates would not be of one time.
-            time.sleep(every_ms / 1000 - time.monotonic() % (every_ms / 1000))
-        return transfers.together(several(
-            cell, [pair for pair in ends.pairs for _ in range(cell.streams)],
-            _aligned(cell, every_ms) if aligned else ()))
+        pairs = [pair for pair in ends.pairs for _ in range(cell.streams)]
+        return transfers.together(_together(cell, pairs) if aligned
+                                  else several(cell, pairs))
     if cell.load == "tcpload":
         return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)
