@@ -1,13 +1,15 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure how much of a stream of frames a capture program receives
-(SDSC/GIAC 2008, "Capture Testing Methodology").  The kernel's packet generator
-sends at a given rate, and tcpdump decodes every frame as an intrusion detection
-system would.  The loss is tcpdump's own count of frames that the kernel dropped.
+(SDSC/GIAC 2008, "Capture Testing Methodology").  A generator sends at a given
+rate: the kernel's (pktgen), or a packet socket where the kernel has none.  tcpdump
+decodes every frame as an intrusion detection system would, or stores it.  The loss
+is tcpdump's own count of frames that the kernel dropped.
 
 Environment: FRAME (bytes, 1500), RATE_MBIT (200), FRAMES (20000), READER_CPU
-(any) and SENDER_CPU (0).  Prints one JSON object: captured_percent and the
-counts it is computed from.
+(any), SENDER_CPU (0) and SINK: decode, memory (a file in /dev/shm) or disk (a file
+below /var/tmp, past the page cache).  Prints one JSON object: captured_percent and
+the counts it is computed from.
 """
 import json
 import re
@@ -20,6 +22,9 @@ from pathlib import Path
 
 import link
 
+HERE = Path(__file__).resolve().parent
+#: Where a file of that sink lies.
+SINKS = {"decode": None, "memory": "/dev/shm", "disk": "/var/tmp"}
 LISTENS = re.compile(r"listening on veth0")
 FIGURES = re.compile(r"(\d+) packets (captured|received by filter|dropped by "
                      r"kernel)")
@@ -28,8 +33,7 @@ FIGURES = re.compile(r"(\d+) packets (captured|received by filter|dropped by "
 def generate(frame, rate_mbit, frames, cpu, mac=""):
     """Send; returns Mbit/s as the generator reports it.  @rate_mbit: 0 is as fast
     as it can; @mac: of another host, so that the receiver drops it at once."""
-    mac = mac or json.loads(link.run(
-        "ip", "-n", link.RECEIVER, "-j", "link", "show", "veth0"))[0]["address"]
+    mac = mac or mac_of_receiver()
     rate = [("veth0", f"ratep {rate_of(frame, rate_mbit)}")] if rate_mbit else []
     thread = f"kpktgend_{cpu}"
     writes = [(thread, "rem_device_all"), (thread, "add_device veth0"),
@@ -46,6 +50,40 @@ def generate(frame, rate_mbit, frames, cpu, mac=""):
     return float(re.search(r"(\d+)Mb/sec", said)[1])
 
 
+def packet_socket(frame, rate_mbit, frames, cpu):
+    """Send as generate() does; returns Mbit/s."""
+    said = json.loads(link.run(*link.inside(link.SENDER, *link.pinned(
+        str(cpu), HERE / "generator.py", "veth0", frame, mac_of_receiver(),
+        frames, rate_of(frame, rate_mbit)))))
+    return 8000 * frame * frames / said["took_ns"]
+
+
+def mac_of_receiver():
+    return json.loads(link.run(
+        "ip", "-n", link.RECEIVER, "-j", "link", "show", "veth0"))[0]["address"]
+
+
+def reader(sink, cpu, messages):
+    """Start the capture program; returns its process and those to wait for."""
+    store = SINKS[sink]
+    argv = [*link.pinned(cpu, "tcpdump"), "-i", "veth0", "-n", "-s", "0", "-Z", "root",
+            *(["-w", "-"] if store else ["-v"]), "udp port 9"]
+    tcpdump = subprocess.Popen(
+        link.inside(link.RECEIVER, *argv), stderr=messages,
+        stdout=subprocess.PIPE if store else subprocess.DEVNULL)
+    if not store:
+        return tcpdump, [tcpdump]
+    with tempfile.NamedTemporaryFile(dir=store) as file:
+        # Past the page cache, which would hold the whole file.
+        writer = subprocess.Popen(
+            [*link.pinned(cpu, "dd"), "iflag=fullblock", "bs=1M", "status=none",
+             f"of=/dev/fd/{file.fileno()}",
+             *(["oflag=direct"] if sink == "disk" else [])],
+            stdin=tcpdump.stdout, pass_fds=[file.fileno()])
+    tcpdump.stdout.close()
+    return tcpdump, [tcpdump, writer]
+
+
 def rate_of(frame, rate_mbit):
     """Frames per second."""
     return round(rate_mbit * 1e6 / 8 / frame)
@@ -55,23 +93,22 @@ def main():
     frame = int(link.setting("FRAME", "1500"))
     rate = float(link.setting("RATE_MBIT", "200"))
     frames = int(link.setting("FRAMES", "20000"))
-    if not Path("/proc/net/pktgen").exists():
-        link.run("modprobe", "pktgen")
-    with link.link(max(frame, 1500)), tempfile.TemporaryFile("w+") as said, \
-            subprocess.Popen(
-                link.inside(link.RECEIVER, *link.pinned(
-                    link.setting("READER_CPU", ""), "tcpdump", "-i", "veth0",
-                    "-n", "-s", "0", "-Z", "root", "-v",
-                    "udp port 9")),
-                stderr=said, stdout=subprocess.DEVNULL) as reader:
+    sink = link.setting("SINK", "decode")
+    if sink not in SINKS:
+        sys.exit(f"capture: SINK={sink}: wants {', '.join(SINKS)}")
+    pktgen = Path("/proc/net/pktgen").exists() or not subprocess.run(
+        ["modprobe", "pktgen"], check=False, capture_output=True).returncode
+    with link.link(max(frame, 1500)), tempfile.TemporaryFile("w+") as said:
+        tcpdump, processes = reader(sink, link.setting("READER_CPU", ""), said)
         try:
-            await_words(said, LISTENS, reader)
-            sent = generate(frame, rate, frames,
-                            int(link.setting("SENDER_CPU", "0")))
+            await_words(said, LISTENS, tcpdump)
+            sent = (generate if pktgen else packet_socket)(
+                frame, rate, frames, int(link.setting("SENDER_CPU", "0")))
             time.sleep(1.5)  # it counts whole blocks of the ring, at most 1 s each
         finally:
-            reader.send_signal(signal.SIGINT)
-            reader.wait()
+            tcpdump.send_signal(signal.SIGINT)
+            for process in processes:
+                process.wait()
         said.seek(0)
         count = {what: int(number)
                  for number, what in FIGURES.findall(said.read())}
@@ -83,7 +120,8 @@ def main():
     print(json.dumps({
         # Frames that wait in the ring at the end are not lost.
         "captured_percent": 100 - 100 * dropped / received,
-        "frames": received, "dropped": dropped, "sent_mbit": sent}))
+        "sent": frames, "captured": count["captured"], "frames": received,
+        "dropped": dropped, "sent_mbit": sent}))
 
 
 def await_words(file, words, process):

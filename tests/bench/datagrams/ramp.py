@@ -4,7 +4,9 @@
 which used RUDE and CRUDE).
 
 Environment: PACKET (bytes with headers, 1500), STEPS_MBIT ("100 200 400 ..."),
-STEP_MS (duration of a step, 200).  Prints one JSON object: top_mbit, the highest
+STEP_MS (duration of a step, 200), SENDER_CPU and RECEIVER_CPU (any; the second also
+does the kernel's work on received packets), and PACING_US (iperf3 sends what is due
+each so many microseconds, 1000).  Prints one JSON object: top_mbit, the highest
 rate that arrived in any step; clean_mbit, the highest with at most 1 % lost; and
 for each step the rate that arrived, the loss, and the CPU that iperf3 used at
 either end in %.
@@ -27,13 +29,17 @@ def step(mbit, packet, ms):
     size = packet - HEADERS
     count = max(20, round(mbit * 1e6 / 8 * ms / 1000 / size))
     server = subprocess.Popen(
-        link.inside(link.RECEIVER, "iperf3", "-s", "-1", "-p", PORT, "-J"),
+        link.inside(link.RECEIVER, *link.pinned(
+            link.setting("RECEIVER_CPU", ""), "iperf3", "-s", "-1", "-p", PORT, "-J")),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         await_server()
         sender = json.loads(link.run(*link.inside(
-            link.SENDER, "iperf3", "-c", link.ADDRESS, "-p", PORT, "-u", "-J",
-            "-b", round(mbit * 1e6), "-l", size, "-n", count * size)))
+            link.SENDER, *link.pinned(
+                link.setting("SENDER_CPU", ""), "iperf3", "-c", link.ADDRESS, "-p",
+                PORT, "-u", "-J", "-b", round(mbit * 1e6), "-l", size,
+                "-n", count * size,
+                "--pacing-timer", link.setting("PACING_US", "1000")))))
         said = json.loads(server.communicate(timeout=60)[0])
     finally:
         server.kill()
@@ -65,6 +71,10 @@ def main():
     out = {}
     clean = top = 0.0
     with link.link(packet):
+        if cpu := link.setting("RECEIVER_CPU", ""):
+            link.run(*link.inside(
+                link.RECEIVER, "sh", "-c", f"echo {1 << int(cpu):x} "
+                ">/sys/class/net/veth0/queues/rx-0/rps_cpus"))
         for mbit in steps:
             arrived, lost, sender, receiver = step(mbit, packet, ms)
             out |= {f"arrived_{mbit:g}": arrived, f"lost_{mbit:g}": lost,
