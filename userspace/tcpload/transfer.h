@@ -39,6 +39,7 @@ struct transfer {
 	long window;		/* bytes the receiver must advertise; 0: leave */
 	long open;		/* bytes before the window is set */
 	long align_ns, phase_ns;	/* when to connect; 0: at once */
+	long ready_fd, go_fd;	/* to connect with others; -1: alone */
 	long sender_cpu, receiver_cpu;	/* where to run; -1: anywhere */
 	bool nodelay, zerocopy;
 	bool verify;		/* compare the bytes that arrive */
@@ -77,6 +78,10 @@ extern struct transfer transfer;
 	  "and TCP_WINDOW_CLAMP, set after accept)", NUMBER(transfer.window, 4, INT_MAX) }, \
 	{ "open", "N", "bytes to send before the window is set, rounded down to a " \
 	  "multiple of 16384", NUMBER(transfer.open, 0, 1 << 30) }, \
+	{ "ready-fd", "N", "when ready to connect, write a byte to this descriptor", \
+	  NUMBER(transfer.ready_fd, -1, INT_MAX) }, \
+	{ "go-fd", "N", "and wait until this one ends, before --align-ms", \
+	  NUMBER(transfer.go_fd, -1, INT_MAX) }, \
 	{ "align-ms", "N", "connect when the clock is a multiple of N ms", \
 	  TIME(transfer.align_ns, 0, 10000, NSEC_PER_MSEC) }, \
 	{ "phase-us", "N", "connect N us after the time of --align-ms", \

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -28,8 +29,8 @@ from .servers import PORT, limit_s
 NO_TCPLOAD = ("it is a C program and pip does not install it: run make tcpload in the "
               "source tree, or install the Debian package mssab")
 
-#: Several transfers start within one of these times, and then begin together.
-TOGETHER_MS = 1000, 2000, 5000, 10000
+#: How often transfers are repeated that did not begin at the same time.
+ATTEMPTS = 3
 
 
 def _output(argv: list[str], limit: float) -> str:
@@ -95,12 +96,14 @@ def _sender_ports(ends: Ends) -> dict[int, int]:
     return found
 
 
-def several(cell: Cell, pairs: Sequence[Ends],
-            more: Sequence[str] = ()) -> list[dict[str, Any]]:
+def several(cell: Cell, pairs: Sequence[Ends], more: Sequence[str] = (),
+            gate: bool = False) -> list[dict[str, Any]]:
     """A transfer of each pair at once, to consecutive ports.  One that fails
     reports "failed", and "sender_port" if it had one: they decide its arm.
-    @more: options of tcpload."""
-    argvs = [[*_command(cell, ends, PORT + number), *more]
+    @more: options of tcpload; @gate: connect when all are ready."""
+    door = _Gate() if gate else None
+    argvs = [[*_command(cell, ends, PORT + number), *more,
+              *(door.options if door else [])]
              for number, ends in enumerate(pairs)]
     # Ends of arms per connection are all the same.
     ends = pairs[0]
@@ -109,8 +112,11 @@ def several(cell: Cell, pairs: Sequence[Ends],
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
                  stack.enter_context(tempfile.TemporaryFile("w+")))
                 for _ in argvs]
-        running = [children.load(argv, stdout=out, stderr=err)
+        running = [children.load(argv, stdout=out, stderr=err,
+                                 pass_fds=door.files if door else ())
                    for argv, (out, err) in zip(argvs, outs, strict=True)]
+        if door:
+            door.open(running, limit_s(cell))
         end = time.monotonic() + limit_s(cell)
         # Once, in the middle: polling would be part of what is measured.
         middle = time.monotonic() + (cell.warmup + cell.measure) / 2000
@@ -130,16 +136,44 @@ def several(cell: Cell, pairs: Sequence[Ends],
 
 
 def _together(cell: Cell, pairs: Sequence[Ends]) -> list[dict[str, Any]]:
-    """Transfers that begin at one time.  One that starts behind it would wait for the
-    next such time, when others have ended, and the sum of the rates would be that of
+    """Transfers that begin at one time.  Programs that took long to start would
+    otherwise run when others have ended, and the sum of the rates would be that of
     no moment."""
-    for every_ms in TOGETHER_MS:
-        time.sleep(every_ms / 1000 - time.monotonic() % (every_ms / 1000))
-        some = several(cell, pairs, _aligned(cell, every_ms))
+    for _ in range(ATTEMPTS):
+        some = several(cell, pairs, _aligned(cell, 100), gate=True)
         if len({one.get("begun_ns") for one in some if "failed" not in one}) <= 1:
             return some
-    raise LoadFailed(f"{len(pairs)} transfers did not start within "
-                     f"{TOGETHER_MS[-1] // 1000} s")
+    raise LoadFailed(f"{len(pairs)} transfers did not begin together in {ATTEMPTS} "
+                     "attempts")
+
+
+class _Gate:
+    """Lets all transfers go when all are ready; a pipe for each direction."""
+
+    def __init__(self) -> None:
+        self._ready, self._said = os.pipe()
+        self._wait, self._go = os.pipe()
+
+    @property
+    def options(self) -> list[str]:
+        return ["--ready-fd", str(self._said), "--go-fd", str(self._wait)]
+
+    @property
+    def files(self) -> tuple[int, int]:
+        """What the programs inherit."""
+        return self._said, self._wait
+
+    def open(self, running: list[subprocess.Popen[Any]], seconds: float) -> None:
+        """Wait for these programs, or until one has ended or time is up."""
+        os.close(self._said)
+        os.close(self._wait)
+        end, ready = time.monotonic() + seconds, 0
+        while ready < len(running) and time.monotonic() < end and not any(
+                process.poll() is not None for process in running):
+            if select.select([self._ready], [], [], 0.1)[0]:
+                ready += len(os.read(self._ready, len(running)))
+        os.close(self._go)
+        os.close(self._ready)
 
 
 def _wait(running: list[subprocess.Popen[Any]], end: float) -> None:
@@ -170,7 +204,7 @@ def run(cell: Cell, ends: Ends, aligned: bool = False) -> dict[str, Any]:
     if cell.transfers > 1:
         pairs = [pair for pair in ends.pairs for _ in range(cell.streams)]
         return transfers.together(_together(cell, pairs) if aligned
-                                  else several(cell, pairs))
+                                  else several(cell, pairs, gate=True))
     if cell.load == "tcpload":
         return _tcpload(cell, ends, aligned)
     return servers.run(cell, ends)
