@@ -8,7 +8,7 @@ Needs the cards eth0 and eth1 on one cable, and eth2 and eth3 on another
 (scripts/guest --cables 2).
 
 Environment: CARDS (1 or 2), MTU (9000) and MS (300).  Prints one JSON object: mbit
-(both together), fairness (Jain's index) and cpu (ns of both ends per byte).
+(both together), fairness (Jain's index) and cpu_per_byte (ns of both ends).
 """
 import json
 import subprocess
@@ -90,7 +90,7 @@ def main():
     print(json.dumps({
         "mbit": sum(rates) * 8 / 1e6,
         "fairness": sum(rates)**2 / (2 * sum(rate**2 for rate in rates)),
-        "cpu": sum(one["cpu_ns"] for one in said)
+        "cpu_per_byte": sum(one["cpu_ns"] for one in said)
         / sum(one["received"] for one in said)}))
 
 
