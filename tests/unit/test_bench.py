@@ -7,6 +7,7 @@ import json
 import sys
 import tomllib
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -158,3 +159,37 @@ def test_overhead_of_another_pattern_is_marked():
                                         arm((300, 300 * 90_000)),
                                         "64 KB writes", 1)
     assert (added, without, alike) == (4_000, 86_000, False)
+
+
+@pytest.mark.parametrize("size", [576, 1500, 9000])
+def test_frames_of_the_packet_socket(size):
+    """A frame of that size on the wire, with the right checksum of its IP header."""
+    data = load("datagrams/generator.py").frame(size, "02:00:00:00:00:01")
+    assert len(data) == size - 4 and data[:6] == b"\x02\0\0\0\0\x01"
+    total = sum(int.from_bytes(data[n:n + 2], "big") for n in range(14, 34, 2))
+    assert (total & 0xffff) + (total >> 16) == 0xffff
+    assert int.from_bytes(data[16:18], "big") == size - 18
+    assert int.from_bytes(data[38:40], "big") == size - 38
+
+
+def test_the_packet_socket_keeps_its_rate(monkeypatch):
+    """Refused frames are sent again, and the time between frames is kept."""
+    generator = load("datagrams/generator.py")
+    clock, sent = [0], [0]
+
+    def sendmmsg(_fd, _some, count, _flags):
+        done = [-1, 1, count][len(sent) % 3]
+        if done < 0:
+            generator.ctypes.set_errno(105)
+        sent.append(max(done, 0))
+        return done
+
+    monkeypatch.setattr(generator.socket, "socket", MagicMock())
+    monkeypatch.setattr(generator.os, "sched_setscheduler", lambda *_: None)
+    monkeypatch.setattr(generator.ctypes, "CDLL", lambda *_, **__: type(
+        "Libc", (), {"sendmmsg": staticmethod(sendmmsg)}))
+    monkeypatch.setattr(generator.time, "monotonic_ns", lambda: clock[0])
+    monkeypatch.setattr(generator.time, "sleep",
+                        lambda s: clock.__setitem__(0, clock[0] + round(s * 1e9)))
+    took, waited = generator.send("veth0", b"x" * 60, 100, 1000)
+    assert sum(sent) == 100 and took == waited and 80_000 <= took <= 100_000
