@@ -81,6 +81,9 @@ def transfers(cards, ms):
 
 
 def main():
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
     cards = int(link.setting("CARDS", "1"))
     if cards not in (1, 2):
         sys.exit(f"adapters: CARDS={cards}: wants 1 or 2")
