@@ -416,7 +416,7 @@ class Profile:
         for have, p in self.paths:
             if have.issuperset(want):
                 yield (f"{p['packets']} {p['direction']} {p['end']}"
-                       f" {p['reason']} {p['flags']} "
+                       f" {p['reason']} {p.get('location', '')} {p['flags']} "
                        f"{[self.names[i] for i in p['stages']]}")
 
 

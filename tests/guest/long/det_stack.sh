@@ -160,28 +160,41 @@ case_tc() {
 }
 check "a program of 4000 instructions is found in tc" case_tc
 
-# slowed TURNS: a loop of so many turns, 15 instructions each, in encryption and
-# decryption.
+# slowed DRIVER CRYPT: a loop of so many turns in the driver of loopback, and in
+# encryption and decryption; 0: none.
 slowed() {
 	SLOWED=("$TMP/run/reference-timer" "$TMP/run/reference-timer.bpf.o"
-		delay 0 0 0 "$1")
+		delay 0 "$1" 0 "$2")
+}
+
+# delay: instructions of 399 turns, by what loopback takes longer per packet.
+delay() {
+	local few
+	load() { "${SLOWED[@]}" "$TMP/run/tcpload" rounds --answers --count 2000; }
+	slowed 1 0
+	few=$(unprofiled)
+	slowed 400 0
+	python3 -IS -c "print(round($(unprofiled) - $few, 1))"
 }
 
 # Steps: the pods behind two hosts with WireGuard; 400 turns in its cipher instead
 # of one.
-# Expected: crypt grows by what the load grows, within 2 %.
+# Expected: crypt grows by the turns of both ends, within 2 %.  (The load grows by
+# other work as well: its workers are scheduled otherwise.)
 case_crypt() {
-	local with base2
+	local with base2 turns
+	turns=$(delay)
 	fresh
 	modprobe wireguard && wireguard_hosts || return
 	load 200 >/dev/null
-	slowed 1
+	slowed 0 1
 	base2=$(unprofiled)
 	profiled without >/dev/null || return
-	slowed 400
+	slowed 0 400
 	with=$(unprofiled)
 	profiled with >/dev/null || return
 	SLOWED=()
-	grown "a slow cipher" "$base2" "$with" crypt
+	echo "# a slow cipher: the load grows from $base2 to $with" >&3
+	grown "a slow cipher" 0 "$(python3 -IS -c "print(2 * $turns)")" crypt
 }
 check "a slow cipher of WireGuard is found in crypt" case_crypt
