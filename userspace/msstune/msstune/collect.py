@@ -6,6 +6,7 @@ that cannot be read is left out and named in "missing".
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    collect_calls,
     collect_device,
     collect_host,
+    collect_samples,
     profile_facts,
     profile_recorder,
     sockdiag,
@@ -46,6 +49,11 @@ SYSCTLS = (
 #: them between two regular dumps.
 SHORT = 0.5
 BETWEEN = 3
+#: Seconds for which a connection in its first timeouts is watched longer, and how
+#: many of them say enough.
+LONGER = 8.0
+TIMEOUTS = 5
+COUNTED = 0.25  # seconds for which calls of programs are counted
 MOST = 1000     # connections that are unpacked to find them
 OWNED = 50  # number of busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
@@ -147,13 +155,36 @@ def owned(inodes: set[int]) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _usage(look: dict[bytes, sockdiag.Look]) -> dict[int, collect_host.Usage]:
-    """What the processes of the liveliest connections have used so far."""
+def _holders(look: dict[bytes, sockdiag.Look]) -> dict[int, int]:
+    """The processes of the liveliest connections, by inode, the liveliest first."""
     def rest(one: dict[str, Any]) -> int:
         return min(int(one["last_data_sent"]), int(one["last_data_recv"]))
     lively = sorted(map(sockdiag.unpack, list(look.values())[:MOST]), key=rest)
-    inodes = {one["inode"] for one in lively[:OWNED]}
-    return collect_host.usage({o["pid"] for o in owned(inodes).values()})
+    inodes = [one["inode"] for one in lively[:OWNED]]
+    owners = owned(set(inodes))
+    return {inode: owners[inode]["pid"] for inode in inodes if inode in owners}
+
+
+def _silent(first: dict[bytes, sockdiag.Look],
+            last: dict[bytes, sockdiag.Look]) -> bool:
+    """Whether a connection waits for its first ACK after few timeouts: the next one
+    says whether the path is dead or loses packets."""
+    for cookie, look in last.items():
+        timeouts = look.head[3]
+        if 0 < timeouts < TIMEOUTS and cookie in first and sockdiag.acked(
+                look) == sockdiag.acked(first[cookie]):
+            return True
+    return False
+
+
+def _calls(holders: dict[int, int]) -> dict[int, dict[str, Any]]:
+    """Calls of the programs, for a moment."""
+    calls = collect_calls.Calls(holders, sockdiag.looks)
+    try:
+        time.sleep(COUNTED)
+        return calls.counted()
+    finally:
+        calls.close()
 
 
 def _difference(old: Any, new: Any) -> Any:
@@ -223,10 +254,10 @@ def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
     profile as well, where that is possible."""
     recorder = profile_recorder.Recorder() if record and not profile_file else None
     if not recorder:
-        return _collect(interval, looks, profile_file)
+        return _collect(interval, looks, profile_file, record)
     try:
         recorder.start()
-        facts = _collect(interval, looks, None)
+        facts = _collect(interval, looks, None, record)
         path = recorder.stop()
         if path:
             facts |= profile_facts.read(path)
@@ -237,7 +268,9 @@ def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
         recorder.close()
 
 
-def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
+def _collect(interval: float, looks: int, profile_file: Path | None,
+             probe: bool) -> Facts:
+    """@probe: also what only probes of the kernel show."""
     net = Path("/proc/thread-self/net")
     missing: list[str] = []
 
@@ -249,16 +282,19 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
             return {}
 
     counters: dict[str, Callable[[], Any]] = {
-        "snmp": lambda: snmp(net), "cpus": cpus,
-        "mssfrac": lambda: mssfrac(net), "irqs": collect_device.interrupts,
+        "out_of_memory": collect_host.out_of_memory,
+        "throttled": collect_host.throttled, "firewall": collect_host.firewall,
         "conntrack": lambda: collect_host.conntrack(net),
-        "firewall": collect_host.firewall, "throttled": collect_host.throttled,
-        "out_of_memory": collect_host.out_of_memory}
+        "irqs": collect_device.interrupts, "mssfrac": lambda: mssfrac(net)}
+    # Next to the interval, so that they do not count what the others cost.
+    near: dict[str, Callable[[], Any]] = {"snmp": lambda: snmp(net), "cpus": cpus}
     known_profile = profile_facts.read(profile_file) if profile_file else \
         {"profile": []}
     before = {name: part(name, read) for name, read in counters.items()}
-    soft = part("softnet", lambda: softnet(net))
     devices = part("devices", collect_device.devices)
+    sampler = part("samples", collect_samples.Sampler) if probe else None
+    soft = part("softnet", lambda: softnet(net))
+    before |= {name: part(name, read) for name, read in near.items()}
     begun = time.monotonic()
     taken = [sockdiag.looks()]
     start = time.monotonic()
@@ -266,25 +302,43 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     every = min(BETWEEN + 1, math.ceil(interval / (looks - 1) / SHORT))
     if start - begun > throughput.SHARE * SHORT:
         every = 1  # a dump of so many connections costs too much time and memory
-    used = part("usage", lambda: _usage(taken[0]))
+    holders = part("owners", lambda: _holders(taken[0]))
+    used = collect_host.usage(set(holders.values()))
     steps = every * (looks - 1)
-    for step in range(1, steps + 1):
-        time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
-        taken.append(sockdiag.looks())
-        times.append(time.monotonic())
-    took = time.monotonic() - start
+    calls = dict[int, dict[str, Any]]()
+    with contextlib.ExitStack() as probes:
+        if sampler:
+            probes.callback(sampler.close)
+        for step in range(1, steps + 1):
+            if sampler:
+                sampler.drain()     # there is room for samples of some seconds
+            if step == steps and probe and len(taken[0]) <= MOST:
+                calls = part("calls", lambda: _calls(holders))
+            time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
+            taken.append(sockdiag.looks())
+            times.append(time.monotonic())
+        end = time.monotonic() + LONGER
+        while _silent(taken[0], taken[-1]) and time.monotonic() < end:
+            time.sleep(SHORT)
+            taken.append(sockdiag.looks())
+            times.append(time.monotonic())
+        took = time.monotonic() - start
+        after = {name: part(name, read) for name, read in near.items()}
+        rows = part("softnet", lambda: softnet(net)) or []
+        spent = collect_host.usage_since(used)
+        samples = part("samples", sampler.counted) if sampler else {}
     facts: Facts = {
         "format": "msstune-facts", "version": 1, "kernel": os.uname().release,
         "time": int(time.time()), "interval": took, "netns": system.netns(),
         "page": os.sysconf("SC_PAGE_SIZE"),
         "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "hertz": os.sysconf("SC_CLK_TCK")}
-    for name, read in counters.items():
-        facts[name] = _difference(before[name], part(name, read))
+        "hertz": os.sysconf("SC_CLK_TCK"), "samples": samples}
     old_soft = {row["cpu"]: row for row in soft or []}
     facts["softnet"] = [
         _difference({**old_soft.get(row["cpu"], {}), "cpu": 0, "backlog": 0},
-                    row) for row in part("softnet", lambda: softnet(net)) or []]
+                    row) for row in rows]
+    after |= {name: part(name, read) for name, read in counters.items()}
+    facts |= {name: _difference(before[name], value) for name, value in after.items()}
     facts["devices"] = collect_device.difference(
         devices, part("devices", collect_device.devices), took)
     facts["sockstat"] = part("sockstat", lambda: sockstat(net))
@@ -308,12 +362,12 @@ def _collect(interval: float, looks: int, profile_file: Path | None) -> Facts:
     busiest = sorted(facts["flows"], key=lambda f: int(
         f["d_bytes_acked"] + f["d_bytes_received"]), reverse=True)[:OWNED]
     owners = part("owners", lambda: owned({f["inode"] for f in busiest}))
-    spent = collect_host.usage_since(used)
     for flow in busiest:
         if flow["inode"] in owners:
             owner = owners[flow["inode"]]
             flow["owner"] = owner | spent.get(owner["pid"], {}) | {
-                "cgroup": collect_host.cgroup_of(owner["pid"])}
+                "cgroup": collect_host.cgroup_of(owner["pid"]),
+                "calls": calls.get(owner["pid"], {})}
     remotes = {r.rpartition(":")[0].strip("[]") for r in [
         *(f["remote"] for f in busiest[:3]),
         *(u["remote"] for u in facts["unanswered"] or [])][:5]}

@@ -14,6 +14,9 @@ from .errors import TuneError
 ROOT = Path("/")
 SYS_NET = Path("/sys/class/net")
 OFFLOADS = ("gro", "gso", "tso", "sg", "rx", "tx")
+#: What the offloads "tx" and "tso" hide: they read "on" if one of these is.
+PARTS = ("tx-checksum-ipv4", "tx-checksum-ipv6", "tx-tcp-segmentation",
+         "tx-tcp6-segmentation")
 PAUSE = ("autoneg", "rx", "tx")
 COALESCE = ("rx-usecs", "rx-frames", "tx-usecs", "adaptive-rx")
 
@@ -24,6 +27,15 @@ def _ethtool(kind: type[set_ethtool._Words], device: str,
         return kind(f"{device}:{field}", ROOT).read()
     except (TuneError, OSError):
         return None
+
+
+def _parts_off(device: str) -> list[str]:
+    """The parts of offloads that are off and could be on."""
+    try:
+        found = set_ethtool.features(device)
+    except (TuneError, OSError):
+        return []
+    return [name for name in PARTS if found.get(name) == (False, True)]
 
 
 def _text(path: Path) -> str | None:
@@ -50,6 +62,7 @@ def devices() -> dict[str, dict[str, Any]]:
             "rx": stats.get("rx", {}), "tx": stats.get("tx", {}),
             "offload": _known({f: _ethtool(set_ethtool.Offload, name, f)
                                for f in OFFLOADS}),
+            "parts_off": _parts_off(name),
             "coalesce": _known({f: _ethtool(set_ethtool.Coalesce, name, f)
                                 for f in COALESCE}),
             "pause": _known({f: _ethtool(set_ethtool.Pause, name, f)

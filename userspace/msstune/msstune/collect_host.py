@@ -117,7 +117,18 @@ class Usage:
     user: float         # CPU, s
     system: float
     sleeps: int         # how often it has waited
+    queued: float | None  # s that it could have run, and had no CPU
     written: int        # bytes of its write() calls, also to files
+
+
+def _queued(tasks: list[Path]) -> float | None:
+    """Seconds that these threads waited for a CPU; None: the kernel does not count."""
+    try:
+        # CPU time and the wait for a CPU, in ns, and turns.
+        return sum(int((task / "schedstat").read_text("ascii").split()[1])
+                   for task in tasks) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def usage(pids: set[int]) -> dict[int, Usage]:
@@ -127,8 +138,9 @@ def usage(pids: set[int]) -> dict[int, Usage]:
         try:
             words = Path(f"/proc/{pid}/stat").read_text(
                 "ascii", "replace").rpartition(")")[2].split()
+            tasks = list(Path(f"/proc/{pid}/task").iterdir())
             sleeps = sum(
-                int(line.split()[1]) for task in Path(f"/proc/{pid}/task").iterdir()
+                int(line.split()[1]) for task in tasks
                 for line in (task / "status").read_text("ascii", "replace").splitlines()
                 if line.startswith("voluntary_ctxt_switches"))
             written = int(Path(f"/proc/{pid}/io").read_text("ascii").partition(
@@ -136,12 +148,13 @@ def usage(pids: set[int]) -> dict[int, Usage]:
         except (OSError, ValueError, IndexError):
             continue    # it ended
         found[pid] = Usage(time.monotonic(), int(words[11]) / tick,
-                           int(words[12]) / tick, sleeps, written)
+                           int(words[12]) / tick, sleeps, _queued(tasks), written)
     return found
 
 
 def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
-    """Shares of a CPU, and sleeps per second, since @before."""
+    """Shares of a CPU, of the time in its queue ("queued"), and sleeps per second,
+    since @before."""
     found = {}
     for pid, now in usage(set(before)).items():
         then = before[pid]
@@ -150,6 +163,8 @@ def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
                       "system": (now.system - then.system) / seconds,
                       "sleeps_per_s": (now.sleeps - then.sleeps) / seconds,
                       "written_per_s": (now.written - then.written) / seconds}
+        if now.queued is not None and then.queued is not None:
+            found[pid]["queued"] = (now.queued - then.queued) / seconds
     return found
 
 

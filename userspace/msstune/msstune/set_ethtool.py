@@ -18,6 +18,8 @@ from .set_link import DeviceSetting
 
 SIOCETHTOOL = 0x8946
 IFNAMSIZ = 16
+GSTRINGS, GSSET_INFO, GFEATURES = 0x1b, 0x37, 0x3a
+FEATURES = 4    # the set of strings that names them
 
 
 def call(device: str, words: list[int]) -> list[int]:
@@ -29,6 +31,23 @@ def call(device: str, words: list[int]) -> list[int]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCETHTOOL, request)
     return list(buffer)
+
+
+def features(device: str) -> dict[str, tuple[bool, bool]]:
+    """Each feature of the device: whether it is on, and whether it can be changed."""
+    count = call(device, [GSSET_INFO, 0, 1 << FEATURES, 0, 0])[4]
+    words = call(device, [GSTRINGS, FEATURES, count] + [0] * (count * 8))[3:]
+    names = array.array("I", words).tobytes()
+    blocks = (count + 31) // 32
+    # Of each 32 features: available, requested, active, never changed.
+    bits = call(device, [GFEATURES, blocks] + [0] * (4 * blocks))[2:]
+    found = {}
+    for at in range(count):
+        name = names[32 * at:32 * at + 32].split(b"\0")[0].decode("ascii", "replace")
+        available, _, active, fixed = (
+            bool(word >> at % 32 & 1) for word in bits[at // 32 * 4:][:4])
+        found[name] = active, available and not fixed
+    return found
 
 
 class _Words(DeviceSetting):

@@ -144,6 +144,16 @@ def unpack(look: Look) -> dict[str, Any]:
     return flow
 
 
+def inode_of(look: Look) -> int:
+    """The socket's inode, by which /proc names it."""
+    return int(_MESSAGE.unpack(look.head)[14])
+
+
+def acked(look: Look) -> int:
+    """Bytes that the peer has acknowledged."""
+    return int(struct.unpack_from("=Q", look.info, 120)[0])
+
+
 def counts(look: Look) -> tuple[int, int]:
     """Bytes sent, with retransmissions, and received: equal if it was idle."""
     sent, = struct.unpack_from("=Q", look.info, 200)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What msstune counts and samples itself: calls of programs, the modules that CPUs
+execute, parts of offloads.  The kernel's side runs in guest/path_faults.py."""
+import array
+import os
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune import (collect, collect_calls, collect_device, collect_samples,  # noqa: E402
+                     perf_events, set_ethtool, sockdiag)
+from msstune.errors import NotSupported  # noqa: E402
+
+
+# --- Perf events ------------------------------------------------------------
+
+def test_an_unknown_machine_has_no_perf_events(monkeypatch):
+    monkeypatch.setattr(perf_events, "_CALL", {})
+    with pytest.raises(NotSupported, match="perf events on"):
+        perf_events.clock(0, 1000, 1, 0)
+
+
+def test_the_attribute_is_that_of_the_kernel():
+    # PERF_ATTR_SIZE_VER1; config1 is at 56, config2 at 64.
+    assert perf_events._ATTR.size == 72
+    packed = perf_events._ATTR.pack(6, 72, 1, 2, 3, 4, 5, 0, 0, 0x1234, 9)
+    assert struct.unpack_from("=QQ", packed, 56) == (0x1234, 9)
+
+
+# --- Calls ------------------------------------------------------------------
+
+def dump(received=0, acked=0, unread=0, waiting=0, inode=77):
+    """One connection, as sock_diag reports it."""
+    info = bytearray(sockdiag._INFO.size)
+    struct.pack_into("=QQ", info, 120, acked, received)
+    head = sockdiag._MESSAGE.pack(2, 1, 0, 0, b"\0\1", b"\0\2", bytes(16), bytes(16),
+                                  0, b"cookie00", 0, unread, waiting, 0, inode)
+    return {b"cookie00": sockdiag.Look(head, bytes(info), b"", b"")}
+
+
+@pytest.fixture
+def counters(monkeypatch):
+    """Counters that grow by ten at each reading; the threads that have one."""
+    values, threads = {}, []
+
+    def calls(function, task):
+        threads.append((function, task))
+        number = os.open("/dev/null", os.O_RDONLY)
+        values[number] = 0
+        return number
+
+    def count(number):
+        values[number] += 10
+        return values[number]
+    monkeypatch.setattr(perf_events, "calls", calls)
+    monkeypatch.setattr(perf_events, "count", count)
+    return threads
+
+
+def test_bytes_are_those_read_and_written_between_two_counts(counters):
+    # What is unread was not read; what waits was written.
+    dumps = iter([dump(received=5000, acked=100, unread=1000, waiting=50),
+                  dump(received=9000, acked=300, unread=500, waiting=350)])
+    one = collect_calls.Calls({77: os.getpid()}, lambda: next(dumps))
+    try:
+        found = one.counted()[os.getpid()]
+    finally:
+        one.close()
+    assert (found["reads"], found["writes"]) == (10, 10)
+    assert (found["bytes_read"], found["bytes_written"]) == (4500, 500)
+    assert {function for function, _ in counters} == {"tcp_recvmsg", "tcp_sendmsg"}
+
+
+def test_a_program_with_many_threads_is_left_out(counters, monkeypatch):
+    monkeypatch.setattr(collect_calls, "OF_ONE", 0)
+    one = collect_calls.Calls({77: os.getpid()}, dump)
+    assert not one.counted() and not counters
+    one.close()
+
+
+def test_counters_are_closed_if_one_cannot_be_opened(counters, monkeypatch):
+    opened = perf_events.calls
+
+    def calls(function, task):
+        if function == "tcp_sendmsg":
+            raise PermissionError("kprobes are locked down")
+        return opened(function, task)
+    monkeypatch.setattr(perf_events, "calls", calls)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(PermissionError):
+        collect_calls.Calls({77: os.getpid()}, dump)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_ended_program_is_no_error(counters):
+    one = collect_calls.Calls({77: 2**22 + 1}, dump)
+    assert one.counted() == {}
+    one.close()
+
+
+@pytest.mark.parametrize("timeouts, acked, longer", [
+    (0, 100, False), (1, 100, True), (4, 100, True), (5, 100, False), (2, 101, False)])
+def test_a_connection_in_its_first_timeouts_is_watched_longer(timeouts, acked, longer):
+    first = dump(acked=100)
+    [(cookie, look)] = dump(acked=acked).items()
+    head = look.head[:3] + bytes([timeouts]) + look.head[4:]
+    last = {cookie: sockdiag.Look(head, look.info, b"", b"")}
+    assert collect._silent(first, last) == longer
+    assert not collect._silent({}, last)    # it is new: there is nothing to compare
+
+
+# --- Samples ----------------------------------------------------------------
+
+MODULES = """nf_tables 360448 3 nft_chain, Live 0xffffffffc0a00000
+veth 45056 0 - Live 0xffffffffc0900000 (OE)
+hidden 4096 0 - Live 0x0000000000000000
+"""
+
+
+def test_addresses_belong_to_modules(tmp_path):
+    path = tmp_path / "modules"
+    path.write_text(MODULES)
+    known = collect_samples.modules(path)
+    assert [name for *_, name in known] == ["veth", "nf_tables"]
+    for address, name in ((0xffffffffc0a00000, "nf_tables"),
+                          (0xffffffffc0a00000 + 360447, "nf_tables"),
+                          (0xffffffffc0a00000 + 360448, "kernel"),
+                          (0xffffffffc08fffff, "kernel"), (0, "kernel"),
+                          (0xffffffffc0900001, "veth")):
+        assert collect_samples.named(address, known) == name
+
+
+def ring(records, tail=0, pages=1):
+    """A ring of the kernel that begins at @tail."""
+    size = pages * 4096
+    raw = bytearray(4096 + size)
+    head = tail
+    for record in records:
+        for at, byte in enumerate(record):
+            raw[4096 + (head + at) % size] = byte
+        head += len(record)
+    struct.pack_into("=QQ", raw, collect_samples.HEAD, head, tail)
+    return raw
+
+
+def sample(address, process=1):
+    return struct.pack("=IHHQII", 9, 0, 24, address, process, process)
+
+
+def drained(raw):
+    one = collect_samples.Sampler.__new__(collect_samples.Sampler)
+    one._page, one._rings, one._seen, one._own = 4096, [(-1, raw)], [], {42}
+    one.drain()
+    return one._seen
+
+
+@pytest.mark.parametrize("tail", [0, 4096 - 24, 4096 - 8, 5 * 4096 - 20])
+def test_samples_are_read_to_the_end_and_around_it(tail):
+    lost = struct.pack("=IHHQQ", 2, 0, 24, 1, 3)
+    raw = ring([sample(11), lost, sample(12), sample(13, process=42)], tail)
+    assert drained(raw) == [11, 12]     # 42 is our own
+    assert struct.unpack_from("=QQ", raw, collect_samples.HEAD)[0] == \
+        struct.unpack_from("=Q", raw, collect_samples.TAIL)[0]
+    assert drained(raw) == []
+
+
+def test_own_work_is_that_of_this_process():
+    assert os.getpid() in collect_samples.own()
+
+
+# --- Parts of offloads ------------------------------------------------------
+
+def test_features_of_a_device(monkeypatch):
+    names = ["tx-checksum-ipv4", *(f"f{n}" for n in range(1, 33)),
+             "tx-tcp6-segmentation", "tx-tcp-segmentation"]
+    text = b"".join(name.encode().ljust(32, b"\0") for name in names)
+
+    def call(_device, words):
+        if words[0] == set_ethtool.GSSET_INFO:
+            return [*words[:4], len(names)]
+        if words[0] == set_ethtool.GSTRINGS:
+            return [*words[:3], *array.array("I", text)]
+        #       available, requested, active, never changed
+        return [words[0], words[1], 1, 1, 1, 0, 0b110, 0, 0, 0b100]
+    monkeypatch.setattr(set_ethtool, "call", call)
+    found = set_ethtool.features("eth0")
+    assert found["tx-checksum-ipv4"] == (True, True) and len(found) == len(names)
+    assert found["tx-tcp6-segmentation"] == (False, True)
+    # What cannot be changed is no part that is off.
+    assert found["tx-tcp-segmentation"] == (False, False)
+    assert collect_device._parts_off("eth0") == ["tx-tcp6-segmentation"]
+
+
+def test_a_device_without_features_has_no_parts(monkeypatch):
+    def call(_device, _words):
+        raise OSError(95, "not supported")
+    monkeypatch.setattr(set_ethtool, "call", call)
+    assert collect_device._parts_off("eth0") == []
