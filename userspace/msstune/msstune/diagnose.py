@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import (
+    confidence,
     path_evidence,
     rules_flow,
     rules_host,
     rules_path,
+    rules_program,
     rules_route,
     rules_tables,
     rules_wait,
@@ -81,7 +83,8 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
     unknown = any(d.limit == "unknown" for d in flows)
     host = [*rules_host.diagnose(facts), *rules_tables.diagnose(facts),
             *rules_route.initial(facts), *rules_wait.unanswered(facts),
-            *rules_wait.repeated(facts), *rules_path.diagnose(facts)]
+            *rules_wait.repeated(facts), *rules_path.diagnose(facts),
+            *rules_program.diagnose(facts)]
     # A drop in a local queue can reduce cwnd without a retransmission.
     suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
                     for f in facts["flows"])
@@ -107,8 +110,9 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
             flows[i] = replace(d, weight=max(d.weight, 86))
         elif not d.wrong:
             flows[i] = replace(d, weight=d.weight / 5)
-    return sorted((path_evidence.shown(d, facts) for d in kept + flows),
-                  key=lambda d: -d.weight)
+    ordered = sorted((path_evidence.shown(d, facts) for d in kept + flows),
+                     key=lambda d: -d.weight)
+    return confidence.judged(ordered, facts)
 
 
 def verdict(diagnoses: list[Diagnosis]) -> str:

@@ -114,6 +114,10 @@ def _offload(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        "need tx and return with it", d.why, SEGMENTATION,
                        "none, where the device computes checksums right")
         return
+    if part := d.numbers.get("part"):
+        yield Proposal("", "", "", f"ethtool -K {d.subject} {part} on: what it would "
+                       "segment is split by the CPU", d.why, SEGMENTATION,
+                       "captures see merged packets")
     for name in off:
         if name != "sg":
             yield Proposal(f"offload:{d.subject}:{name}", "off", "on",

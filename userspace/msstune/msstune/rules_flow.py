@@ -367,6 +367,9 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
         return ("sack-off", "high", f"{told}, and SACK was not negotiated: "
                 "each loss in a window costs a round trip",
                 "the rate stays the same with SACK", numbers)
+    spurious = _spurious(f, facts, told, numbers)
+    if spurious:
+        return spurious
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
@@ -410,6 +413,33 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
             "losses stop at a lower rate; then it is congestion", numbers)
 
 
+#: Segments in flight of which more than one is lost with a window.
+FLIGHT = 10
+#: Timeouts from which they are no chance.
+TIMEOUTS = 3
+
+
+def _spurious(f: Flow, facts: Facts, told: str,
+              numbers: dict[str, Any]) -> Answer | None:
+    """Timeouts that were over with one segment sent again, though many were in
+    flight: the others had arrived, and only their ACKs had not."""
+    snmp = {key: facts["snmp"].get(f"TcpExt.{key}", 0) for key in (
+        "TCPTimeouts", "TCPLossProbes", "TCPSackRecovery", "TCPRenoRecovery",
+        "TCPLossUndo", "TCPSpuriousRTOs")}
+    total, again = f["d_total_retrans"], f["d_dsack_dups"]
+    mine = total >= 0.8 * facts["snmp"].get("Tcp.RetransSegs", 0)
+    if not mine or not snmp["TCPTimeouts"] or f["high_unacked"] < FLIGHT \
+            or total > snmp["TCPTimeouts"] + snmp["TCPLossProbes"] \
+            or snmp["TCPSackRecovery"] + snmp["TCPRenoRecovery"] \
+            or not again + snmp["TCPLossUndo"] + snmp["TCPSpuriousRTOs"]:
+        return None
+    return ("ack-loss", "medium" if snmp["TCPTimeouts"] >= TIMEOUTS else "low",
+            f"{told}, one after each of {snmp['TCPTimeouts']} timeouts, though up to "
+            f"{f['high_unacked']} were in flight: the others had arrived, and no ACK "
+            "came back", "the path or the peer stops now and then; then ACKs are late",
+            numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
+
+
 def _group(f: Flow, facts: Facts) -> float:
     """Retransmissions for each recovery; 0: not known.  The kernel counts
     recoveries for all connections together."""
@@ -433,6 +463,14 @@ def _recovering(f: Flow, numbers: dict[str, Any]) -> Answer:
             numbers)
 
 
+def _trickles(f: Flow, window: float) -> bool:
+    """A sender that a window holds back has data waiting, and sends full-sized
+    segments.  The round trip that a receiver estimates of others is too long."""
+    count = f.get("d_data_segs_in", 0)
+    return bool(count and window > 4 * f["rcv_mss"]
+                and f["d_bytes_received"] / count < SMALL * f["rcv_mss"])
+
+
 def _receiver(f: Flow, facts: Facts) -> Answer:
     rate = f["d_bytes_received"] / f.get("seconds", facts["interval"])
     window, buffer = f["rcv_ssthresh"], f.get("rcvbuf", 0)
@@ -452,7 +490,7 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
                 f"{units.size(f['low_rqueue'])} to {units.size(f['high_rqueue'])} "
                 f"are unread, of a window of {units.size(window)}",
                 "the queue is empty in most dumps", numbers)
-    if used >= USED:
+    if used >= USED and not _trickles(f, window):
         lost = waste(window, f["rcv_mss"])
         numbers["waste"] = lost
         told = (f"{used:.0%} of the window ({units.size(window)}) arrives per "

@@ -11,11 +11,13 @@ from typing import Any
 
 from . import rules_flow, units
 from .collect import Facts
+from .confidence import QUEUED
 from .diagnosis import Diagnosis
 
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
 WORKS = 0.5              # share of a CPU that a reader uses which does not rest
+PACKETS = 0.2            # share of a CPU that softirqs take from its reader
 SQUEEZES = 50            # per second
 DAMAGED = 1e-4           # share of segments with a wrong checksum
 HELD_US = 200            # rx-usecs that lengthen a short round trip
@@ -28,6 +30,7 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
         yield from _queues(name, device, facts)
         yield from _device(name, device, facts)
     yield from _cpus(facts)
+    yield from _queued(facts)
     yield from _mssfrac(facts)
     yield from _timestamps(facts)
     yield from _damaged(facts)
@@ -234,7 +237,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
             f["low_rqueue"] and WORKS < f["owner"].get("system", 0)
             + f["owner"].get("user", 0) for f in here)
         # Busy processes leave softirqs little time, so 20 % is much.
-        if here and soft > 0.2 and others_idle:
+        if here and soft > PACKETS and others_idle:
             yield Diagnosis(
                 f"cpu {cpu}", "placement", "medium",
                 f"packets ({soft:.0%} of the time) and their reader "
@@ -254,6 +257,32 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                 f"{idle:.0%} idle, {soft:.0%} for packets; the process of a busy "
                 "connection runs here", "a profile shows no network work", 20,
                 numbers)
+
+
+def _queued(facts: Facts) -> Iterator[Diagnosis]:
+    """A reader that waits for a CPU which handles packets, while another one is idle.
+    The scheduler counts that wait, also where the CPU has time left between rows of
+    packets."""
+    for f in facts["flows"]:
+        owner = f.get("owner", {})
+        ticks = facts["cpus"].get(str(owner.get("cpu")), {})
+        total = max(1, sum(ticks.values()))
+        idle = ticks.get("idle", 0) / total
+        if owner.get("queued", 0.0) < QUEUED or idle < NO_IDLE \
+                or f["d_bytes_received"] <= f["d_bytes_acked"]:
+            continue
+        soft = (ticks["softirq"] + ticks["irq"]) / total
+        others = any(s["idle"] > 0.5 * max(1, sum(s.values()))
+                     for cpu, s in facts["cpus"].items() if cpu != str(owner["cpu"]))
+        if soft > PACKETS and others:
+            yield Diagnosis(
+                f"cpu {owner['cpu']}", "placement", "medium",
+                f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
+                f"time, and packets take {soft:.0%} of it, while another one is idle",
+                "it waits as long after the reader moves", 60,
+                {"idle": idle, "softirq": soft, "queued": owner["queued"],
+                 "starved": True})
+            return
 
 
 def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:

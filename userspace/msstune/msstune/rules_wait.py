@@ -24,6 +24,8 @@ AGREE, SHARE = 2, 0.3
 #: Shortest timer of a delayed ACK, us; a round trip that it lengthens.
 DELAYED_ACK_US = 40_000
 BACKED_OFF = 2      # timeouts in a row that a lossy path explains
+#: Segments sent again that the peer had, and their share, which say that ACKs are lost.
+AT_LEAST, KNOWN = 2, 0.25
 #: Share of connection attempts that needed a second SYN, and how many of them.
 AGAIN, ATTEMPTS = 0.5, 3
 #: Keepalive probes, and how many of them may be answered.
@@ -92,9 +94,17 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
                 f"{told}; the peer sends {f['d_segs_in']} segments meanwhile, which "
                 "acknowledge nothing: it repeats its SYN-ACK, since its queue of "
                 "accept() is full", "ListenOverflows does not grow there", numbers)
+    again, before = f.get("dsack_dups", 0), f.get("total_retrans", 0) - f["retransmits"]
+    few = f["retransmits"] <= BACKED_OFF
+    if few and again >= AT_LEAST and again >= KNOWN * before:
+        # DSACKs are lost with the ACKs that carry them, so a part is enough.
+        return ("ack-loss", "low",
+                f"{told}; the peer already had {again} of {before} segments that were "
+                "sent again before (DSACK): data arrives, and its ACKs are lost",
+                "no DSACKs", numbers | {"dsack_dups": again, "total_retrans": before})
     if f.get("bytes_acked", 0) > 10 * f["snd_mss"]:
         # Segments of this size have arrived before.
-        return ("path-down", "medium",
+        return ("path-down", "low" if few else "medium",
                 f"{told}; {units.size(f['bytes_acked'])} were acknowledged before, "
                 "in segments of the same size",
                 "a ping of that size (ping -M do -s) reaches the peer; then its "

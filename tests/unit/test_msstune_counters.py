@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Faults that msstune names from what the kernel counts of programs, CPUs and
+timeouts, and loads that look like them."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
+from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
+from msstune import diagnose, plan  # noqa: E402
+
+
+def found(**more):
+    return diagnose.diagnose(facts(**more))
+
+
+def named(limit, diagnoses):
+    return next((d for d in diagnoses if d.limit == limit), None)
+
+
+# --- Reads of a few bytes ---------------------------------------------------
+
+CALLS = {"reads": 6000, "writes": 0, "seconds": .3, "bytes_read": 140_000,
+         "bytes_written": 0}
+READER = {"pid": 7, "cpu": 0, "comm": "reader", "cgroup": "/", "user": .5,
+          "system": .45, "sleeps_per_s": 0, "written_per_s": 0, "queued": 0,
+          "calls": CALLS}
+UNREAD = RECEIVER | {"low_rqueue": 58_000, "high_rqueue": 122_000, "rqueue": 90_000,
+                     "d_bytes_received": 1_300_000, "rcv_ssthresh": 94_000,
+                     "owner": READER}
+
+
+def test_reads_of_a_few_bytes_are_counted():
+    some = facts(flow=UNREAD)
+    diagnoses = diagnose.diagnose(some)
+    first = diagnoses[0]
+    assert (first.limit, first.confidence) == ("tiny-reads", "high")
+    assert round(first.numbers["bytes_per_read"]) == 23
+    assert [p.setting for p in plan.propose(some, diagnoses, plan.Wish())
+            if "64 KiB" in p.reason] == [""]
+    # What it looks like is no longer the answer, and is not certain.
+    late = named("application-receive", diagnoses)
+    assert late.weight < 5 and late.confidence != "high"
+
+
+@pytest.mark.parametrize("owner, flow", [
+    (READER | {"calls": CALLS | {"bytes_read": 6000 * 16384}}, {}),     # large reads
+    (READER | {"user": .1, "system": .2}, {}),              # it rests
+    (READER | {"user": .9, "system": .1}, {}),              # it works on its data
+    (READER, {"low_rqueue": 0}),                            # it waits for data
+    (READER, {"low_rqueue": 50}),                           # there is no more to read
+    (READER | {"written_per_s": 10**6}, {}),                # it writes what it reads
+    (READER, {"d_bytes_acked": 10**6})])                    # it sends it on
+def test_no_tiny_reads(owner, flow):
+    assert not named("tiny-reads", found(flow=UNREAD | flow | {"owner": owner}))
+
+
+def test_counted_calls_overrule_the_time_of_a_copy():
+    """A reader that spends long in the kernel for other reasons."""
+    slow = path(netif=200, estab=300, wait_done=10**7, copy=30_000)
+    calls = CALLS | {"reads": 500, "bytes_read": 500 * 32768}
+    assert named("tiny-reads", diagnose.diagnose(seen(
+        slow, flow=UNREAD | {"owner": READER | {"calls": {}}})))
+    assert not named("tiny-reads", diagnose.diagnose(seen(
+        slow, flow=UNREAD | {"owner": READER | {"calls": calls}})))
+
+
+# --- Netfilter, by samples of the CPUs' time ---------------------------------
+
+HOT = {"cpus": {"0": CPU | {"idle": 5, "system": 165}, "1": CPU}}
+RULES = {"firewall_rules": {"output": 1500}}
+
+
+@pytest.mark.parametrize("samples, rules, confident", [
+    ({"kernel": 655, "nf_tables": 274}, RULES, "high"),
+    ({"kernel": 800, "nf_tables": 129}, RULES, "medium"),
+    ({"kernel": 600, "ip_tables": 150, "xt_tcpudp": 120}, RULES, "high"),
+    ({"kernel": 600, "nf_conntrack": 260}, {}, "medium"),
+    ({"kernel": 600, "nf_tables": 260}, {"firewall_rules": {"input": 9}}, "medium")])
+def test_netfilter_by_samples(samples, rules, confident):
+    first = found(samples=samples, **HOT, **rules)[0]
+    assert (first.limit, first.confidence) == ("netfilter-cost", confident)
+    assert first.evidence.of == "time in the kernel"
+
+
+@pytest.mark.parametrize("samples, more", [
+    ({"kernel": 940, "nf_tables": 60}, HOT | RULES),        # little time
+    ({"kernel": 70, "nf_tables": 25}, HOT | RULES),         # few samples
+    ({"kernel": 600, "nf_tables": 260}, RULES),             # an idle CPU
+    ({"kernel": 600, "nf_tables": 260}, HOT),               # rules of another netns
+    ({"kernel": 600, "nfs": 300, "nvme": 200}, HOT | RULES)])
+def test_no_netfilter_by_samples(samples, more):
+    assert not named("netfilter-cost", found(samples=samples, **more))
+
+
+def test_samples_rule_out_what_a_profile_suspects():
+    suspected = path(netif=3000, estab=300, copy=50)
+    rules = {"firewall_rules": {"input": 600}}
+    for samples, limit in (({}, True), ({"kernel": 950, "nf_tables": 70}, True),
+                           ({"kernel": 1000, "nf_tables": 10}, False)):
+        some = seen(suspected, flow=RECEIVER, samples=samples, **BUSY | rules)
+        assert bool(named("netfilter-cost", diagnose.diagnose(some))) == limit
+
+
+# --- Parts of an offload ----------------------------------------------------
+
+def lacking(*parts, **more):
+    return {"devices": {"eth0": DEVICE | {"parts_off": list(parts), "offload": DEVICE[
+        "offload"] | {"tx": "on", "sg": "on"}}}} | more
+
+
+SIX = {"local": "[fd00::1]:40000", "remote": "[fd00::2]:5201"}
+
+
+def test_segmentation_that_is_off_for_ipv6_alone():
+    some = seen(SPLIT, flow=SIX, **BUSY | lacking("tx-tcp6-segmentation"))
+    diagnoses = diagnose.diagnose(some)
+    first = next(d for d in diagnoses if d.wrong)
+    assert (first.limit, first.subject) == ("offload-off", "eth0")
+    assert "tx-tcp6-segmentation is off" in first.why
+    proposals = plan.propose(some, diagnoses, plan.Wish())
+    assert [p.setting for p in proposals] == [""]
+    assert any("ethtool -K eth0 tx-tcp6-segmentation on" in str(p) for p in proposals)
+
+
+@pytest.mark.parametrize("flow, parts", [
+    ({}, ["tx-tcp6-segmentation"]), (SIX, ["tx-tcp-segmentation"]), (SIX, [])])
+def test_a_part_that_no_connection_needs(flow, parts):
+    some = seen(SPLIT, flow=flow, **BUSY | lacking(*parts))
+    assert not named("offload-off", diagnose.diagnose(some))
+
+
+# --- A reader that waits for its CPU ----------------------------------------
+
+PACKETS = {"cpus": {"0": CPU | {"idle": 30, "softirq": 140}, "1": CPU}}
+SHARED = RECEIVER | {"owner": READER | {"user": .1, "system": .3, "queued": .5,
+                                        "calls": {}}}
+
+
+def test_a_reader_that_waits_for_the_cpu_of_its_packets():
+    first = next(d for d in found(flow=SHARED, **PACKETS) if d.wrong)
+    assert (first.limit, first.confidence) == ("placement", "medium")
+    assert first.numbers["queued"] == .5
+
+
+@pytest.mark.parametrize("flow, more", [
+    (SHARED | {"owner": READER | {"queued": .1}}, PACKETS),
+    (SHARED | {"owner": {k: v for k, v in READER.items() if k != "queued"}}, PACKETS),
+    (SHARED, {"cpus": {"0": CPU, "1": CPU}}),               # few packets there
+    (SHARED, {"cpus": {c: CPU | {"idle": 30, "softirq": 140} for c in "01"}}),
+    (SHARED | {"d_bytes_acked": 10**9}, PACKETS)])          # it is a sender
+def test_no_shared_cpu(flow, more):
+    assert not named("placement", found(flow=flow, **more))
+
+
+# --- Time, not packets per second -------------------------------------------
+
+MESSAGES = RECEIVER | {"d_data_segs_in": 500, "d_data_segs_out": 0,
+                       "d_bytes_received": 50_000}
+SMALL = path(size=100, packets=90, netif=200, estab=300, wake=500, wait_done=900,
+             copy=50)
+
+
+def test_few_wake_ups_matter_where_they_take_time():
+    for time, limit in ((.3, True), (.1, False)):
+        owner = READER | {"user": 0, "system": time, "sleeps_per_s": 100, "calls": {}}
+        some = seen(SMALL, flow=MESSAGES | {"owner": owner})
+        assert bool(named("wake-ups", diagnose.diagnose(some))) == limit
+    few = MESSAGES | {"d_data_segs_in": 80, "d_bytes_received": 8000, "owner": owner
+                      | {"system": .3}}
+    assert not named("wake-ups", diagnose.diagnose(seen(SMALL, flow=few)))
+
+
+# --- Lost ACKs --------------------------------------------------------------
+
+TIMEOUTS = {"Tcp.RetransSegs": 3, "TcpExt.TCPTimeouts": 3, "TcpExt.TCPLossUndo": 1}
+AGAIN = {"d_total_retrans": 3, "d_data_segs_out": 900, "rtt": 90_000,
+         "d_bytes_acked": 900_000}
+
+
+def test_timeouts_that_cost_one_segment_each():
+    first = next(d for d in found(flow=AGAIN, snmp=TIMEOUTS) if d.wrong)
+    assert (first.limit, first.confidence) == ("ack-loss", "medium")
+    two = {"Tcp.RetransSegs": 2, "TcpExt.TCPTimeouts": 2, "TcpExt.TCPLossUndo": 1}
+    first = next(d for d in found(flow=AGAIN | {"d_total_retrans": 2}, snmp=two)
+                 if d.wrong)
+    assert (first.limit, first.confidence) == ("ack-loss", "low")
+
+
+@pytest.mark.parametrize("flow, snmp", [
+    ({"d_total_retrans": 40}, {"Tcp.RetransSegs": 40}),     # the flight was lost
+    ({"high_unacked": 4}, {}),                              # there was none
+    ({}, {"TcpExt.TCPSackRecovery": 2}),                    # there were holes
+    ({}, {"TcpExt.TCPLossUndo": 0}),                        # nothing was undone
+    ({}, {"Tcp.RetransSegs": 90}),                          # others' timeouts
+    ({}, {"TcpExt.TCPTimeouts": 0})])
+def test_other_losses_are_no_lost_acks(flow, snmp):
+    assert not named("ack-loss", found(flow=AGAIN | flow, snmp=TIMEOUTS | snmp))
+
+
+SILENT = {"d_bytes_acked": 0, "d_busy_time": 2 * 10**6, "retransmits": 1,
+          "bytes_acked": 10**8, "total_retrans": 6, "dsack_dups": 2, "seconds": 2,
+          "d_segs_in": 0, "d_total_retrans": 1, "d_data_segs_out": 1}
+
+
+@pytest.mark.parametrize("more, limit, confident", [
+    ({}, "ack-loss", "low"),
+    ({"dsack_dups": 0}, "path-down", "low"),
+    ({"dsack_dups": 1}, "path-down", "low"),
+    ({"dsack_dups": 2, "total_retrans": 40}, "path-down", "low"),
+    ({"retransmits": 4}, "path-down", "medium")])
+def test_one_timeout_is_little_to_go_by(more, limit, confident):
+    first = found(flow=SILENT | more)[0]
+    assert (first.limit, first.confidence) == (limit, confident)
+
+
+# --- A window that is not full ----------------------------------------------
+
+def test_small_segments_do_not_fill_a_window():
+    full = RECEIVER | {"rcv_rtt": 4_000_000, "rcv_ssthresh": 64_000,
+                       "d_bytes_received": 70_000, "d_data_segs_in": 50}
+    assert named("receive-window", found(flow=full)).confidence == "medium"
+    assert not named("receive-window", found(flow=full | {"d_data_segs_in": 700}))
