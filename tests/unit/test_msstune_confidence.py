@@ -89,13 +89,27 @@ ONE = Diagnosis(NAME, "receive-window", "high", "why", "change", 50)
 
 @pytest.mark.parametrize("limit, weight, confident", [
     ("receive-window", 30, "high"), ("receive-window", 45, "medium"),
-    ("backlog-drops", 45, "high")])
+    ("memory-pressure", 45, "high")])
 def test_a_second_diagnosis_that_holds_back_as_much(limit, weight, confident):
     other = Diagnosis("eth0", "offload-off", "medium", "", "", weight)
     judged = confidence.judged([replace(ONE, limit=limit), other], facts())
     assert judged[0].confidence == confident and judged[1] == other
     # What is no fault is no rival.
     assert confidence.judged([ONE, replace(other, limit="unknown")], facts())[0] == ONE
+
+
+@pytest.mark.parametrize("limit", ["qdisc-drops", "backlog-drops", "ring-drops"])
+@pytest.mark.parametrize("flow, confident", [
+    ({}, "medium"), ({"d_total_retrans": 1}, "high"), ({"d_rcv_ooopack": 1}, "high"),
+    ({"snd_ssthresh": 70}, "high")])
+def test_drops_limit_a_connection_that_lost_data(limit, flow, confident):
+    judged = confidence.judged([replace(ONE, limit=limit)], facts(flow=flow))
+    assert judged[0].confidence == confident
+
+
+def test_a_symptom_is_never_certain():
+    assert confidence.judged([replace(ONE, limit="cpu-softirq")], facts())[
+        0].confidence == "medium"
 
 
 def test_two_dumps_are_no_habit():

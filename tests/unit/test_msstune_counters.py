@@ -70,6 +70,29 @@ def test_counted_calls_overrule_the_time_of_a_copy():
         slow, flow=UNREAD | {"owner": READER | {"calls": calls}})))
 
 
+# --- Writes of a few bytes that become large segments ------------------------
+
+WRITER = READER | {"calls": {"reads": 0, "writes": 4000, "seconds": .3,
+                             "bytes_read": 0, "bytes_written": 64_000}}
+WRITES = {"owner": WRITER, "high_notsent_bytes": 3000}
+
+
+def test_small_writes_that_are_merged():
+    first = next(d for d in found(flow=WRITES) if d.wrong)
+    assert (first.limit, first.confidence) == ("small-writes", "medium")
+    assert first.numbers["bytes_per_write"] == 16
+
+
+@pytest.mark.parametrize("flow", [
+    {"owner": WRITER | {"calls": WRITER["calls"] | {"bytes_written": 10**8}}},
+    {"owner": WRITER | {"calls": {}}}, {"owner": WRITER | {"user": .1, "system": .1}},
+    {"owner": WRITER | {"user": .9, "system": .1}}, {"d_sndbuf_limited": 10**5},
+    {"d_rwnd_limited": 10**5}, {"high_notsent_bytes": 3 << 20},
+    {"d_bytes_received": 20 * 10**6}])
+def test_no_small_writes(flow):
+    assert not named("small-writes", found(flow=WRITES | flow))
+
+
 # --- Netfilter, by samples of the CPUs' time ---------------------------------
 
 HOT = {"cpus": {"0": CPU | {"idle": 5, "system": 165}, "1": CPU}}

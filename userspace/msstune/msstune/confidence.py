@@ -33,6 +33,10 @@ EVENTS = frozenset((
     "memory-pressure", "path-down", "reader-stopped", "peer-stopped", "cork",
     "initcwnd", "cwnd-clamp", "stale-metrics", "route-window", "sack-off",
     "window-scaling"))
+#: Events of a device or a CPU, which limit only a connection that lost data.
+LOSSES = frozenset(("qdisc-drops", "backlog-drops", "ring-drops"))
+#: Symptoms with many causes, each of which has a name of its own.
+SYMPTOMS = frozenset(("cpu-softirq",))
 #: Share of the first diagnosis that a second one may hold back beside it.
 MARGIN = 0.8
 #: Dumps from which a connection's state is a habit.
@@ -125,22 +129,37 @@ def _few(d: Diagnosis, facts: Facts) -> bool:
                if f"{f['local']} > {f['remote']}" == d.subject)
 
 
+def _felt(facts: Facts) -> bool:
+    """Whether a connection here lost data: it sent again, or got a later segment."""
+    return any(f["d_total_retrans"] or f.get("d_rcv_ooopack", 0)
+               or f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
+               for f in facts["flows"])
+
+
+def _doubt(d: Diagnosis, found: list[Diagnosis], facts: Facts) -> str | None:
+    """Why it is not "high", "" if that needs no word; None: it is."""
+    alike = _open(d, facts)
+    if alike:
+        return f"not ruled out: {', '.join(alike)}"
+    if d.limit in LOSSES and not _felt(facts):
+        return "no connection here lost data"
+    if d.limit in EVENTS:
+        return None
+    rivals = sorted({other.limit for other in found if other.wrong
+                     and other.limit != d.limit
+                     and other.weight >= MARGIN * d.weight})
+    if rivals:
+        return f"{', '.join(rivals)} may hold back as much"
+    return "" if d.limit in SYMPTOMS or _few(d, facts) else None
+
+
 def judged(found: list[Diagnosis], facts: Facts) -> list[Diagnosis]:
     """The same diagnoses, in the same order, none surer than the facts allow."""
     kept = []
     for d in found:
-        if d.confidence == "high" and d.wrong:
-            others = [other for other in found if other.wrong and other is not d
-                      and other.limit != d.limit
-                      and other.weight >= MARGIN * d.weight]
-            rivals = [] if d.limit in EVENTS else sorted(
-                {other.limit for other in others})
-            alike = _open(d, facts)
-            if alike:
-                d = replace(d, why=f"{d.why}; not ruled out: {', '.join(alike)}")
-            elif rivals:
-                d = replace(d, why=f"{d.why}; {', '.join(rivals)} holds back as much")
-            if alike or rivals or d.limit not in EVENTS and _few(d, facts):
-                d = replace(d, confidence="medium")
+        doubt = _doubt(d, found, facts) if d.wrong and d.confidence == "high" else None
+        if doubt is not None:
+            d = replace(d, confidence="medium",
+                        why=f"{d.why}; {doubt}" if doubt else d.why)
         kept.append(d)
     return kept

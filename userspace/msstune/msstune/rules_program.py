@@ -21,8 +21,9 @@ from .rules_path import BUSY, weight
 
 def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _reads(facts)
+    written = list(_writes(facts)) if facts.get("paths") else []
+    yield from written or _merged(facts)
     if facts.get("paths"):
-        yield from _writes(facts)
         yield from _wakes(facts)
 
 
@@ -32,6 +33,7 @@ PIECES = 6          # times the stack's work that a copy takes which is made of 
 RUNNING = 0.8       # share of a CPU of a process that never waits
 ONLY = 0.2          # of what it reads, that it sends or writes to files at most
 AHEAD = 4           # reads that the waiting data is enough for
+ROOM = 0.5          # of a send buffer that unsent data fills where a writer must wait
 
 
 def _softirq(facts: Facts, cpu: int) -> float:
@@ -110,8 +112,8 @@ def _long_copies(flows: list[dict[str, Any]], size: int,
         f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
         "medium" if clear else "low",
         f"{owner['comm']} never waits ({owner['system'] + owner['user']:.0%} of a "
-        f"CPU), data waits for it, and it spends {spent:,.3g} ns in the kernel for a byte, "
-        f"which takes the stack {copy:,.3g}", "strace -c shows reads of many bytes",
+        f"CPU), data waits for it, and it spends {spent:,.3g} ns in the kernel for a "
+        f"byte, which takes the stack {copy:,.3g}", "strace -c shows reads of many bytes",
         70 if clear else 45,
         {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,
          "user": owner["user"]},
@@ -173,6 +175,29 @@ def _writes(facts: Facts) -> Iterator[Diagnosis]:
         Evidence(path_sums.label(mine, "tx"), share,
                  gain=f"{share * (1 - SMALL):.0%} of the work, with four times the "
                  "bytes in a packet"))
+
+
+def _merged(facts: Facts) -> Iterator[Diagnosis]:
+    """A writer that never rests while its socket has room, and whose writes cost more
+    than their copy.  Nagle or a full queue may merge them into large segments."""
+    for f in facts["flows"]:
+        owner, wrote = f.get("owner", {}), each(f, "write")
+        busy = owner.get("system", 0.0) + owner.get("user", 0.0)
+        if wrote is None or wrote > LITTLE or busy < RUNNING \
+                or owner["system"] < owner["user"] / 4 \
+                or f["d_bytes_received"] > ONLY * f["d_bytes_acked"] \
+                or f["d_rwnd_limited"] or f["d_sndbuf_limited"] \
+                or f["high_notsent_bytes"] > ROOM * f.get("sndbuf", 0):
+            continue
+        rate = owner["calls"]["writes"] / max(1e-3, owner["calls"]["seconds"])
+        yield Diagnosis(
+            f"{f['local']} > {f['remote']}", "small-writes", "medium",
+            f"{owner['comm']} writes {rate:,.0f} times a second, {wrote:.3g} bytes "
+            f"each time; it never rests ({busy:.0%} of a CPU), its socket has room, and a "
+            f"call costs more than the copy of {LITTLE} bytes",
+            "it is as slow with larger writes", 45,
+            {"bytes_per_write": wrote, "writes_per_s": rate,
+             "system": owner["system"], "user": owner["user"]})
 
 
 def _wakes(facts: Facts) -> Iterator[Diagnosis]:
