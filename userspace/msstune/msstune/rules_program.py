@@ -112,8 +112,8 @@ def _long_copies(flows: list[dict[str, Any]], size: int,
         f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
         "medium" if clear else "low",
         f"{owner['comm']} never waits ({owner['system'] + owner['user']:.0%} of a "
-        f"CPU), data waits for it, and it spends {spent:,.3g} ns in the kernel for a "
-        f"byte, which takes the stack {copy:,.3g}", "strace -c shows reads of many bytes",
+        f"CPU), data waits for it, and it spends {spent:,.3g} ns in the kernel for "
+        f"a byte, which takes the stack {copy:,.3g}", "strace -c shows reads of many bytes",
         70 if clear else 45,
         {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,
          "user": owner["user"]},
@@ -193,8 +193,8 @@ def _merged(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis(
             f"{f['local']} > {f['remote']}", "small-writes", "medium",
             f"{owner['comm']} writes {rate:,.0f} times a second, {wrote:.3g} bytes "
-            f"each time; it never rests ({busy:.0%} of a CPU), its socket has room, and a "
-            f"call costs more than the copy of {LITTLE} bytes",
+            f"each time; it never rests ({busy:.0%} of a CPU), its socket has room, "
+            f"and a call costs more than the copy of {LITTLE} bytes",
             "it is as slow with larger writes", 45,
             {"bytes_per_write": wrote, "writes_per_s": rate,
              "system": owner["system"], "user": owner["user"]})
