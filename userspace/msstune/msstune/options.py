@@ -24,7 +24,8 @@ def add_json(cmd: argparse.ArgumentParser) -> None:
 
 def add_recording(cmd: argparse.ArgumentParser) -> None:
     cmd.add_argument("--no-profile", action="store_true",
-                     help="do not record with pathprof, which root does by default")
+                     help="no recording with pathprof, no counts of calls and no samples, "
+                     "which root takes by default")
 
 
 def add_facts(cmd: argparse.ArgumentParser) -> None:

@@ -113,7 +113,8 @@ def _long_copies(flows: list[dict[str, Any]], size: int,
         "medium" if clear else "low",
         f"{owner['comm']} never waits ({owner['system'] + owner['user']:.0%} of a "
         f"CPU), data waits for it, and it spends {spent:,.3g} ns in the kernel for "
-        f"a byte, which takes the stack {copy:,.3g}", "strace -c shows reads of many bytes",
+        f"a byte, which takes the stack {copy:,.3g}",
+        "strace -c shows reads of many bytes",
         70 if clear else 45,
         {"system_ns_per_byte": spent, "copy_ns_per_byte": copy, "system": system,
          "user": owner["user"]},
