@@ -63,6 +63,22 @@ def test_what_keeps_a_reader_from_being_certain(owner, reason):
     assert found.confidence == "medium" and f"not ruled out: {reason}" in found.why
 
 
+def test_packets_on_the_readers_cpu_may_be_what_slows_it():
+    busy = {"cpus": {"0": CPU | {"softirq": 90}, "1": CPU}}
+    found = next(d for d in diagnose.diagnose(facts(
+        flow=UNREAD | {"owner": OWNER}, **busy)) if d.limit == "application-receive")
+    assert found.confidence == "medium" and "packets that take its CPU" in found.why
+
+
+@pytest.mark.parametrize("unread, confident", [(200, "medium"), (2 * 10**6, "high")])
+def test_part_of_a_message_stops_no_reader(unread, confident):
+    still = {"d_bytes_acked": 0, "d_bytes_received": 0, "low_rqueue": unread,
+             "high_rqueue": unread, "rqueue": unread, "seconds": 2, "unacked": 0}
+    found = first(flow=RECEIVER | still | {
+        "notsent_bytes": 0, "retransmits": 0, "wqueue": 0})
+    assert (found.limit, found.confidence) == ("reader-stopped", confident)
+
+
 def test_a_reader_that_rests_does_not_suffer_from_its_calls():
     owner = OWNER | {"user": .1, "system": .1, "calls": {}}
     assert first(flow=UNREAD | {"owner": owner}).confidence == "high"

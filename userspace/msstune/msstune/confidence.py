@@ -47,6 +47,8 @@ CALLS = 100
 #: about as long as it takes to copy 4 KiB.
 LITTLE = 1024
 RESTING = 0.5       # share of a CPU of a reader whose calls are not its limit
+PACKETS = 0.2       # share of a CPU that softirqs take from its program
+FILLED = 0.2        # of a window that is full enough to hold back the sender
 QUEUED = 0.2        # share of the time that a program waits for its CPU
 FULL = 0.9          # busy share of a CPU that has no time left
 LONGER = 1.5        # round trip over its minimum that shows a queue,
@@ -92,6 +94,15 @@ def _reads_late(flow: Flow, facts: Facts) -> Iterator[str]:
         yield "reads of a few bytes"
     if owner.get("queued", 1.0) >= QUEUED:
         yield "a CPU that it has to wait for"
+    ticks = facts["cpus"].get(str(owner.get("cpu")), {})
+    if ticks.get("softirq", 0) > PACKETS * max(1, sum(ticks.values())):
+        yield "packets that take its CPU"
+
+
+def _partly(flow: Flow, facts: Facts) -> Iterator[str]:
+    """Of a reader that takes nothing, though its window has room."""
+    if flow["low_rqueue"] < FILLED * flow["rcv_ssthresh"]:
+        yield "a message whose end has not come"
 
 
 def _waits_long(flow: Flow, facts: Facts) -> Iterator[str]:
@@ -109,7 +120,8 @@ def _waits_long(flow: Flow, facts: Facts) -> Iterator[str]:
 
 #: limit: what could look the same, of the connection that is limited.
 _ALIKE: dict[str, Callable[[Flow, Facts], Iterator[str]]] = {
-    "application-receive": _reads_late, "send-buffer": _waits_long,
+    "application-receive": _reads_late, "reader-stopped": _partly,
+    "send-buffer": _waits_long,
     "receive-window": _waits_long, "mss-granularity": _waits_long,
 }
 

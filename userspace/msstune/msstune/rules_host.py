@@ -11,13 +11,12 @@ from typing import Any
 
 from . import rules_flow, units
 from .collect import Facts
-from .confidence import QUEUED
+from .confidence import PACKETS, QUEUED
 from .diagnosis import Diagnosis
 
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
 WORKS = 0.5              # share of a CPU that a reader uses which does not rest
-PACKETS = 0.2            # share of a CPU that softirqs take from its reader
 SQUEEZES = 50            # per second
 DAMAGED = 1e-4           # share of segments with a wrong checksum
 HELD_US = 200            # rx-usecs that lengthen a short round trip

@@ -72,7 +72,8 @@ def _not_merged(facts: Facts) -> Iterator[Diagnosis]:
         return
     gain = share * (1 - 1 / MERGES)
     yield Diagnosis(
-        name, "offload-off", _confidence(lower(alone, count) > SINGLE, facts),
+        # Never certain: nothing shows whether they come in rows, which GRO merges.
+        name, "offload-off", "medium",
         f"GRO is off, and {alone:.0%} of the packets with data pass the stack as one "
         f"segment; what is done per packet is {share:.0%} of all work",
         "packets stay as small with GRO: they do not come in rows",
