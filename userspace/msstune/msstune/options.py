@@ -24,8 +24,8 @@ def add_json(cmd: argparse.ArgumentParser) -> None:
 
 def add_recording(cmd: argparse.ArgumentParser) -> None:
     cmd.add_argument("--no-profile", action="store_true",
-                     help="no recording with pathprof, no counts of calls and no samples, "
-                     "which root takes by default")
+                     help="no recording with pathprof, no counts of calls and no "
+                     "samples, which root takes by default")
 
 
 def add_facts(cmd: argparse.ArgumentParser) -> None:
