@@ -169,10 +169,6 @@ def test_samples_are_read_to_the_end_and_around_it(tail):
     assert drained(raw) == []
 
 
-def test_own_work_is_that_of_this_process():
-    assert os.getpid() in collect_samples.own()
-
-
 # --- Parts of offloads ------------------------------------------------------
 
 def test_features_of_a_device(monkeypatch):

@@ -254,10 +254,11 @@ def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
     profile as well, where that is possible."""
     recorder = profile_recorder.Recorder() if record and not profile_file else None
     if not recorder:
-        return _collect(interval, looks, profile_file, record)
+        return _collect(interval, looks, profile_file,
+                        {os.getpid()} if record else set())
     try:
         recorder.start()
-        facts = _collect(interval, looks, None, record)
+        facts = _collect(interval, looks, None, {os.getpid(), recorder.pid})
         path = recorder.stop()
         if path:
             facts |= profile_facts.read(path)
@@ -269,8 +270,8 @@ def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
 
 
 def _collect(interval: float, looks: int, profile_file: Path | None,
-             probe: bool) -> Facts:
-    """@probe: also what only probes of the kernel show."""
+             own: set[int]) -> Facts:
+    """@own: the processes that watch; {}: without probes of the kernel."""
     net = Path("/proc/thread-self/net")
     missing: list[str] = []
 
@@ -292,7 +293,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         {"profile": []}
     before = {name: part(name, read) for name, read in counters.items()}
     devices = part("devices", collect_device.devices)
-    sampler = part("samples", collect_samples.Sampler) if probe else None
+    sampler = part("samples", lambda: collect_samples.Sampler(own)) if own else None
     soft = part("softnet", lambda: softnet(net))
     before |= {name: part(name, read) for name, read in near.items()}
     begun = time.monotonic()
@@ -312,7 +313,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         for step in range(1, steps + 1):
             if sampler:
                 sampler.drain()     # there is room for samples of some seconds
-            if step == steps and probe and len(taken[0]) <= MOST:
+            if step == steps and own and len(taken[0]) <= MOST:
                 calls = part("calls", lambda: _calls(holders))
             time.sleep(max(0.0, start + interval * step / steps - time.monotonic()))
             taken.append(sockdiag.looks())

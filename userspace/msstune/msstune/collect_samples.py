@@ -45,23 +45,15 @@ def named(address: int, known: list[tuple[int, int, str]]) -> str:
     return known[at][2] if at >= 0 and address < known[at][1] else "kernel"
 
 
-def own() -> set[int]:
-    """This process and its children, whose work is no traffic's."""
-    found = {os.getpid()}
-    for task in Path("/proc/self/task").iterdir():
-        found |= set(map(int, (task / "children").read_text("ascii").split()))
-    return found
-
-
 class Sampler:
-    """Samples of all CPUs, in the kernel only, without idle time in it, and without
-    what msstune and its recorder do."""
+    """Samples of all CPUs, in the kernel only, without idle time in it.  @own: the
+    processes that watch, whose work is no traffic's."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: set[int]) -> None:
         self._page = mmap.PAGESIZE
         self._rings: list[tuple[int, mmap.mmap]] = []
         self._seen: list[int] = []
-        self._own = own()
+        self._own = own
         try:
             for cpu in sorted(os.sched_getaffinity(0))[:MOST]:
                 event = perf_events.clock(

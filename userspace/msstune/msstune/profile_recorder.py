@@ -60,6 +60,11 @@ class Recorder:
         said = self._said.read_text("utf-8", "replace").strip().splitlines()
         return said[-1] if said else "pathprof record failed"
 
+    @property
+    def pid(self) -> int:
+        """Of pathprof; 0: it does not run."""
+        return self._process.pid if self._process else 0
+
     def stop(self) -> Path | None:
         """The profile.  Waits until the probes are gone, whatever happens."""
         process = self._process
