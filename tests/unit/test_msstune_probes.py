@@ -76,6 +76,14 @@ def test_bytes_are_those_read_and_written_between_two_counts(counters):
     assert {function for function, _ in counters} == {"tcp_recvmsg", "tcp_sendmsg"}
 
 
+def test_counting_ends_with_enough_calls(counters, monkeypatch):
+    one = collect_calls.Calls({77: os.getpid()}, dump)
+    assert not one.enough()     # ten more
+    monkeypatch.setattr(collect_calls, "ENOUGH", 20)
+    assert one.enough()
+    one.close()
+
+
 def test_a_program_with_many_threads_is_left_out(counters, monkeypatch):
     monkeypatch.setattr(collect_calls, "OF_ONE", 0)
     one = collect_calls.Calls({77: os.getpid()}, dump)

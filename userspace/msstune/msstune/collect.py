@@ -53,7 +53,9 @@ BETWEEN = 3
 #: many of them say enough.
 LONGER = 8.0
 TIMEOUTS = 5
-COUNTED = 0.25  # seconds for which calls of programs are counted
+#: Seconds for which calls of programs are counted at most, and after which it is seen
+#: whether they are enough: what it costs follows from their number.
+COUNTED, SLICE = 0.25, 0.05
 MOST = 1000     # connections that are unpacked to find them
 OWNED = 50  # number of busiest connections whose processes are looked up
 SOFTNET = {"processed": 0, "dropped": 1, "squeezed": 2, "rps": 9,
@@ -181,7 +183,9 @@ def _calls(holders: dict[int, int]) -> dict[int, dict[str, Any]]:
     """Calls of the programs, for a moment."""
     calls = collect_calls.Calls(holders, sockdiag.looks)
     try:
-        time.sleep(COUNTED)
+        end = time.monotonic() + COUNTED
+        while time.monotonic() < end and not calls.enough():
+            time.sleep(SLICE)
         return calls.counted()
     finally:
         calls.close()

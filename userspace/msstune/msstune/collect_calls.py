@@ -17,6 +17,7 @@ from . import perf_events, sockdiag
 
 #: Threads that are watched, and those of one program.
 THREADS, OF_ONE = 8, 4
+ENOUGH = 200        # calls of a program from which its bytes per call are known
 FUNCTIONS = {"reads": "tcp_recvmsg", "writes": "tcp_sendmsg"}
 
 Dump = dict[bytes, sockdiag.Look]
@@ -78,6 +79,12 @@ class Calls:
         return {pid: {name: sum(map(perf_events.count, some))
                       for name, some in mine.items()}
                 for pid, mine in self._counters.items()}
+
+    def enough(self) -> bool:
+        """Whether a program has made enough calls of a kind."""
+        return any(count - self._calls[pid][name] >= ENOUGH
+                   for pid, mine in self._read().items()
+                   for name, count in mine.items())
 
     def counted(self) -> dict[int, dict[str, Any]]:
         """Calls, bytes and seconds since it was opened, by process."""
