@@ -104,6 +104,7 @@ RULES = {"firewall_rules": {"output": 1500}}
     ({"kernel": 800, "nf_tables": 129}, RULES, "medium"),
     ({"kernel": 600, "ip_tables": 150, "xt_tcpudp": 120}, RULES, "high"),
     ({"kernel": 600, "nf_conntrack": 260}, {}, "medium"),
+    ({"kernel": 600, "ip_tables": 260}, {"legacy_tables": ["filter"]}, "medium"),
     ({"kernel": 600, "nf_tables": 260}, {"firewall_rules": {"input": 9}}, "medium")])
 def test_netfilter_by_samples(samples, rules, confident):
     first = found(samples=samples, **HOT, **rules)[0]

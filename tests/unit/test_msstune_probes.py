@@ -12,8 +12,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import (collect, collect_calls, collect_device, collect_samples,  # noqa: E402
-                     perf_events, set_ethtool, sockdiag)
+from msstune import (collect, collect_calls, collect_device, collect_host,  # noqa: E402
+                     collect_samples, perf_events, set_ethtool, sockdiag)
 from msstune.errors import NotSupported  # noqa: E402
 
 
@@ -175,6 +175,15 @@ def test_samples_are_read_to_the_end_and_around_it(tail):
     assert struct.unpack_from("=QQ", raw, collect_samples.HEAD)[0] == \
         struct.unpack_from("=Q", raw, collect_samples.TAIL)[0]
     assert drained(raw) == []
+
+
+# --- Tables that nft does not list -------------------------------------------
+
+def test_tables_of_iptables_legacy(tmp_path):
+    assert collect_host.legacy_tables(tmp_path) == []
+    (tmp_path / "ip_tables_names").write_text("filter\nraw\n")
+    (tmp_path / "ip6_tables_names").write_text("filter\n")
+    assert collect_host.legacy_tables(tmp_path) == ["filter", "raw"]
 
 
 # --- Parts of offloads ------------------------------------------------------

@@ -109,6 +109,13 @@ def firewall_rules() -> dict[str, int]:
     return found
 
 
+def legacy_tables(net: Path) -> list[str]:
+    """Tables of iptables-legacy in use here; nft does not list their rules."""
+    return sorted({name for file in ("ip_tables_names", "ip6_tables_names")
+                   if (net / file).exists()
+                   for name in (net / file).read_text("ascii").split()})
+
+
 @dataclass(frozen=True)
 class Usage:
     """Of a process, all its threads together."""

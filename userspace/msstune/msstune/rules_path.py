@@ -197,8 +197,8 @@ def _sampled(samples: dict[str, int], facts: Facts) -> Iterator[Diagnosis]:
     total = sum(samples.values())
     share, tracked = _part(samples, MODULES), _part(samples, TRACKING)
     # The rules of other network namespaces take time as well.
-    if lower(share, total) < COSTLY or not (rules or tracked > share / 2) \
-            or path_sums.busy(facts) < BUSY:
+    there = rules or facts.get("legacy_tables") or tracked > share / 2
+    if lower(share, total) < COSTLY or not there or path_sums.busy(facts) < BUSY:
         return
     clear = lower(share, total) > 2 * COSTLY and max(
         rules.values(), default=0) >= RULES
