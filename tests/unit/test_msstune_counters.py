@@ -172,6 +172,22 @@ def test_a_reader_that_waits_for_the_cpu_of_its_packets():
     assert first.numbers["queued"] == .5
 
 
+def test_packets_that_take_the_cpu_of_a_reader_whose_data_waits():
+    full = {"cpus": {c: CPU | {"idle": 0, "softirq": 140} for c in "01"}}
+    owner = READER | {"user": .2, "system": .7, "calls": {}}
+    late = UNREAD | {"owner": owner}
+    assert next(d for d in found(flow=late, **full) if d.wrong).limit == "cpu-softirq"
+    rests = UNREAD | {"owner": owner | {"system": .1}}
+    assert next(d for d in found(flow=rests, **full) if d.wrong).limit == \
+        "application-receive"
+
+
+def test_a_cpu_that_only_the_watching_uses_is_idle():
+    used = {"cpus": PACKETS["cpus"] | {"1": CPU | {"idle": 80, "system": 90}}}
+    for own, limit in ((0, False), (.3, True)):
+        assert bool(named("placement", found(flow=SHARED, own=own, **used))) == limit
+
+
 @pytest.mark.parametrize("flow, more", [
     (SHARED | {"owner": READER | {"queued": .1}}, PACKETS),
     (SHARED | {"owner": {k: v for k, v in READER.items() if k != "queued"}}, PACKETS),
@@ -237,7 +253,12 @@ SILENT = {"d_bytes_acked": 0, "d_busy_time": 2 * 10**6, "retransmits": 1,
     ({"dsack_dups": 0}, "path-down", "low"),
     ({"dsack_dups": 1}, "path-down", "low"),
     ({"dsack_dups": 2, "total_retrans": 40}, "path-down", "low"),
-    ({"retransmits": 4}, "path-down", "medium")])
+    ({"retransmits": 4}, "path-down", "medium"),
+    ({"retransmits": 4, "dsack_dups": 46, "total_retrans": 50}, "ack-loss", "medium"),
+    ({"retransmits": 4, "dsack_dups": 8, "total_retrans": 50}, "path-down", "medium"),
+    ({"retransmits": 4, "dsack_dups": 7, "total_retrans": 11}, "path-down", "medium"),
+    ({"retransmits": 6, "dsack_dups": 46, "total_retrans": 50}, "path-down",
+     "medium")])
 def test_one_timeout_is_little_to_go_by(more, limit, confident):
     first = found(flow=SILENT | more)[0]
     assert (first.limit, first.confidence) == (limit, confident)

@@ -309,6 +309,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         every = 1  # a dump of so many connections costs too much time and memory
     holders = part("owners", lambda: _holders(taken[0]))
     used = collect_host.usage(set(holders.values()))
+    watching = collect_host.usage(own or {os.getpid()})
     steps = every * (looks - 1)
     calls = dict[int, dict[str, Any]]()
     with contextlib.ExitStack() as probes:
@@ -331,13 +332,15 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         after = {name: part(name, read) for name, read in near.items()}
         rows = part("softnet", lambda: softnet(net)) or []
         spent = collect_host.usage_since(used)
+        watched = collect_host.usage_since(watching)
         samples = part("samples", sampler.counted) if sampler else {}
     facts: Facts = {
         "format": "msstune-facts", "version": 1, "kernel": os.uname().release,
         "time": int(time.time()), "interval": took, "netns": system.netns(),
         "page": os.sysconf("SC_PAGE_SIZE"),
         "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "hertz": os.sysconf("SC_CLK_TCK"), "samples": samples}
+        "hertz": os.sysconf("SC_CLK_TCK"), "samples": samples,
+        "own": sum(one["user"] + one["system"] for one in watched.values())}
     old_soft = {row["cpu"]: row for row in soft or []}
     facts["softnet"] = [
         _difference({**old_soft.get(row["cpu"], {}), "cpu": 0, "backlog": 0},

@@ -94,7 +94,7 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
             # No connection had to send again: TCP is not affected.
             d = replace(d, weight=d.weight / 10, confidence="low")
         if d.limit in _CPU and not unknown and not (
-                d.limit == "placement" and d.numbers["starved"]):
+                d.limit in ("placement", "cpu-softirq") and d.numbers["starved"]):
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
         if d.evidence and d.limit in _WORK and flows and all(f.wrong for f in flows):

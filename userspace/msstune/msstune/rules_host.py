@@ -205,6 +205,15 @@ def _interrupts(name: str, device: dict[str, Any], facts: Facts,
             {"rx-usecs": int(held), "min_rtt_us": min(fast)})
 
 
+def _spare(facts: Facts, cpu: str) -> bool:
+    """Whether another CPU is idle for half of the time.  What the watching itself
+    uses would be idle, and it runs where there is room."""
+    own = facts.get("own", 0.0)
+    return any(s["idle"] > (0.5 - min(own, 1 - s["idle"] / max(1, sum(s.values()))))
+               * max(1, sum(s.values()))
+               for other, s in facts["cpus"].items() if other != cpu)
+
+
 def _cpus(facts: Facts) -> Iterator[Diagnosis]:
     processed = {str(row["cpu"]): row["processed"] for row in facts["softnet"]}
     for cpu, spent in facts["cpus"].items():
@@ -221,9 +230,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
         here = [f for f in facts["flows"]
                 if str(f.get("owner", {}).get("cpu")) == cpu
                 and f["d_bytes_received"] > f["d_bytes_acked"]]
-        others_idle = any(
-            s["idle"] > 0.5 * max(1, sum(s.values()))
-            for other, s in facts["cpus"].items() if other != cpu)
+        others_idle = _spare(facts, cpu)
         if facts["profile"]:
             top = facts["profile"][0]
             numbers["costliest_path"] = (
@@ -271,9 +278,7 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
                 or f["d_bytes_received"] <= f["d_bytes_acked"]:
             continue
         soft = (ticks["softirq"] + ticks["irq"]) / total
-        others = any(s["idle"] > 0.5 * max(1, sum(s.values()))
-                     for cpu, s in facts["cpus"].items() if cpu != str(owner["cpu"]))
-        if soft > PACKETS and others:
+        if soft > PACKETS and _spare(facts, str(owner["cpu"])):
             yield Diagnosis(
                 f"cpu {owner['cpu']}", "placement", "medium",
                 f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
