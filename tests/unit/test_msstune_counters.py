@@ -271,3 +271,7 @@ def test_small_segments_do_not_fill_a_window():
                        "d_bytes_received": 70_000, "d_data_segs_in": 50}
     assert named("receive-window", found(flow=full)).confidence == "medium"
     assert not named("receive-window", found(flow=full | {"d_data_segs_in": 700}))
+    # The estimate of the segment size follows the small segments.
+    small = full | {"d_data_segs_in": 350, "rcv_mss": 200}
+    assert named("receive-window", found(flow=small))
+    assert not named("receive-window", found(flow=small | {"advmss": 1448}))

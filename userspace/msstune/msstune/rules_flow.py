@@ -467,8 +467,10 @@ def _trickles(f: Flow, window: float) -> bool:
     """A sender that a window holds back has data waiting, and sends full-sized
     segments.  The round trip that a receiver estimates of others is too long."""
     count = f.get("d_data_segs_in", 0)
-    return bool(count and window > 4 * f["rcv_mss"]
-                and f["d_bytes_received"] / count < SMALL * f["rcv_mss"])
+    # rcv_mss is that of the segments which came; the peer may send advmss.
+    full = max(f["rcv_mss"], f.get("advmss", 0))
+    return bool(count and window > 4 * full
+                and f["d_bytes_received"] / count < SMALL * full)
 
 
 def _receiver(f: Flow, facts: Facts) -> Answer:
