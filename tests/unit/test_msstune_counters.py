@@ -267,10 +267,12 @@ def test_one_timeout_is_little_to_go_by(more, limit, confident):
 # --- A window that is not full ----------------------------------------------
 
 def test_small_segments_do_not_fill_a_window():
-    full = RECEIVER | {"rcv_rtt": 4_000_000, "rcv_ssthresh": 64_000,
+    full = RECEIVER | {"rcv_rtt": 1_900_000, "rcv_ssthresh": 64_000,
                        "d_bytes_received": 70_000, "d_data_segs_in": 50}
     assert named("receive-window", found(flow=full)).confidence == "medium"
     assert not named("receive-window", found(flow=full | {"d_data_segs_in": 700}))
+    # A round trip of 4 s in an interval of 2 s.
+    assert not named("receive-window", found(flow=full | {"rcv_rtt": 4_000_000}))
     # The estimate of the segment size follows the small segments.
     small = full | {"d_data_segs_in": 350, "rcv_mss": 200}
     assert named("receive-window", found(flow=small))
