@@ -23,7 +23,7 @@ SAMPLES, CALLS = "samples", "counts of calls"
 
 def load(words, what):
     """A run of the load with samples, counts or neither."""
-    sampler = collect_samples.Sampler({os.getpid()}) if what == SAMPLES else None
+    sampler = collect_samples.Sampler([0], {os.getpid()}) if what == SAMPLES else None
     packets, start = int(budget.PACKETS.read_text()), time.monotonic_ns()
     counters = []
     # Stopped by its own shell until the counters are there.

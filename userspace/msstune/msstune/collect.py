@@ -297,7 +297,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         {"profile": []}
     before = {name: part(name, read) for name, read in counters.items()}
     devices = part("devices", collect_device.devices)
-    sampler = part("samples", lambda: collect_samples.Sampler(own)) if own else None
+    sampler = part("samples", lambda: collect_samples.Sampler(
+        [int(cpu) for cpu in cpus()], own)) if own else None
     soft = part("softnet", lambda: softnet(net))
     before |= {name: part(name, read) for name, read in near.items()}
     begun = time.monotonic()

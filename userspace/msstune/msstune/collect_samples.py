@@ -46,16 +46,16 @@ def named(address: int, known: list[tuple[int, int, str]]) -> str:
 
 
 class Sampler:
-    """Samples of all CPUs, in the kernel only, without idle time in it.  @own: the
+    """Samples of these CPUs, in the kernel only, without idle time in it.  @own: the
     processes that watch, whose work is no traffic's."""
 
-    def __init__(self, own: set[int]) -> None:
+    def __init__(self, cpus: list[int], own: set[int]) -> None:
         self._page = mmap.PAGESIZE
         self._rings: list[tuple[int, mmap.mmap]] = []
         self._seen: list[int] = []
         self._own = own
         try:
-            for cpu in sorted(os.sched_getaffinity(0))[:MOST]:
+            for cpu in cpus[:MOST]:
                 event = perf_events.clock(
                     cpu, PERIOD, SAMPLE_IP | SAMPLE_TID,
                     perf_events.EXCLUDE_USER | perf_events.EXCLUDE_IDLE)
