@@ -17,6 +17,8 @@ from .diagnosis import Diagnosis
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
 WORKS = 0.5              # share of a CPU that a reader uses which does not rest
+#: Weight of work that another CPU could do: below that of work which need not be done.
+MOVED = 56
 SQUEEZES = 50            # per second
 DAMAGED = 1e-4           # share of segments with a wrong checksum
 HELD_US = 200            # rx-usecs that lengthen a short round trip
@@ -249,7 +251,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                 f"packets ({soft:.0%} of the time) and their reader "
                 f"({here[0]['owner']['comm']}) share a CPU without idle time, while "
                 "another one is idle", "the rate stays the same after the reader "
-                "moves", 60,
+                "moves", MOVED,
                 numbers)
         elif soft > 0.5:
             yield Diagnosis(
@@ -283,7 +285,7 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
                 f"cpu {owner['cpu']}", "placement", "medium",
                 f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
                 f"time, and packets take {soft:.0%} of it, while another one is idle",
-                "it waits as long after the reader moves", 60,
+                "it waits as long after the reader moves", MOVED,
                 {"idle": idle, "softirq": soft, "queued": owner["queued"],
                  "starved": True})
             return

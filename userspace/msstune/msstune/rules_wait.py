@@ -11,6 +11,7 @@ from typing import Any
 
 from . import units
 from .collect import Facts
+from .confidence import lower
 from .diagnosis import Diagnosis
 
 Flow = dict[str, Any]
@@ -26,9 +27,9 @@ DELAYED_ACK_US = 40_000
 BACKED_OFF = 2      # timeouts in a row that a lossy path explains
 #: Segments sent again that the peer had, and their share, which say that ACKs are lost.
 AT_LEAST, KNOWN = 2, 0.25
-#: The same of a connection that has lost ACKs for long, and timeouts in a row that
-#: are a dead path all the same.
-HABIT, MANY = 8, 6
+#: The lower bound of that share of a connection that keeps losing ACKs, and timeouts
+#: in a row that are a dead path all the same.
+HABIT, MANY = 0.5, 6
 #: Share of connection attempts that needed a second SYN, and how many of them.
 AGAIN, ATTEMPTS = 0.5, 3
 #: Keepalive probes, and how many of them may be answered.
@@ -100,8 +101,9 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
     again, before = f.get("dsack_dups", 0), f.get("total_retrans", 0) - f["retransmits"]
     few = f["retransmits"] <= BACKED_OFF
     # DSACKs are lost with the ACKs that carry them, so a part says that ACKs are lost.
-    # Many of them make that likely for more timeouts in a row.
-    habit = again >= HABIT and again >= before / 2 and f["retransmits"] < MANY
+    # Where that is more than half of them for certain, it explains more timeouts.
+    habit = again <= before and lower(again / max(1, before), before) >= HABIT \
+        and f["retransmits"] < MANY
     if habit or few and again >= AT_LEAST and again >= KNOWN * before:
         return ("ack-loss", "medium" if habit else "low",
                 f"{told}; the peer already had {again} of {before} segments that were "
