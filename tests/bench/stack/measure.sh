@@ -74,7 +74,8 @@ retis() {
 	# It says when it has begun by starting a command, and ends with it.
 	printf '#!/bin/sh\necho up >ready\nexec sleep 1000000\n' >begun
 	chmod +x begun
-	exec "$PEERS/retis" collect --cmd ./begun -c skb,skb-tracking,skb-drop,ct,nft,ns,dev \
+	exec "$PEERS/retis" collect --cmd ./begun \
+		-c skb,skb-tracking,skb-drop,ct,nft,ns,dev \
 		-p net:netif_receive_skb -p net:net_dev_start_xmit \
 		"${probes[@]}" -f tcp -o lines >log 2>&1
 }
@@ -97,7 +98,7 @@ arm "unprofiled, short"
 command -v bpftrace >/dev/null && arm "bpftrace, 6 functions" trace
 peer() {
 	local lines
-	[ -x "${PEERS-}/$1" ] || return 0
+	[ -x "${PEERS-}/$1" ] && [[ $1 =~ $only ]] || return 0
 	: >lines
 	READY=$2 arm "$1" "$1"
 	lines=$(wc -l <lines)
