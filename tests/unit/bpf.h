@@ -38,6 +38,7 @@
 #define bpf_map_update_elem(...) ((void)0)
 #define bpf_ktime_get_ns() (++clock_ns)
 #define bpf_skc_to_tcp_sock(sk) ((struct tcp_sock *)(sk))
+#define bpf_get_stackid(...) (-1)
 #define bpf_ringbuf_reserve(...) 0
 #define bpf_ringbuf_submit(...) ((void)0)
 

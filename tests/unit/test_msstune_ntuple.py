@@ -3,14 +3,16 @@
 card does."""
 import ctypes
 import errno
+import sys
 from pathlib import Path
 
 import pytest
 
-import msstune_root  # noqa: F401  # puts msstune on the path
-from msstune import export, set_ntuple, settings
-from msstune.errors import NotSupported, TuneError, UsageError
-from msstune.journal import Entry
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
+
+from msstune import export, set_ntuple, settings  # noqa: E402
+from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
+from msstune.journal import Entry  # noqa: E402
 
 NAME = "ntuple:eth0:tcp4 dst-port 5201"
 LOC_SPECIAL, LOC_ANY = 0x80000000, 0xffffffff

@@ -181,7 +181,7 @@ class Host:
             return "".join(f"{k}: {v}\n" for k, v in
                            self.links[words[2]]["offloads"].items()) \
                 + "generic-receive-offload: on [fixed]\n"
-        if words[0] == "ethtool" and words[1] in ("-c", "-g", "-l", "-x"):
+        if words[0] == "ethtool" and words[1] in ("-c", "-g", "-l", "-n", "-x"):
             raise errors.MssabError("netlink error: Operation not supported")
         if words[:2] == ["ethtool", "-K"]:
             self.links[words[2]]["offloads"] |= dict(

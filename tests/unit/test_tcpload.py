@@ -109,9 +109,10 @@ def test_mapped_data_is_counted(options):
     [], ["--window", "35800", "--open", "65536"]])
 def test_requests(options):
     got = result("request", "--port", PORT, "--size", "1000", "--warmup-ms", "0",
-                 "--measure-ms", "20", *options)
+                 "--measure-ms", "300", *options)
     assert got["bytes"] % 1000 == 0 and got["bytes"] > 0
-    # A steady trickle: the slope through all reads is nearly bytes / ns.
+    # A steady trickle: the slope through all reads is nearly bytes / ns, unless
+    # the scheduler keeps the programs waiting for a large part of it.
     mean = got["bytes"] / got["ns"] * 1e9
     assert 0.5 < got["bytes_per_s"] / mean < 2
     assert 0 < got["latency_p50_ns"] <= got["latency_p99_ns"]
