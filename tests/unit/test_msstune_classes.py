@@ -236,3 +236,10 @@ def test_little_unsent_data_is_no_reason_for_larger_buffers():
     assert not proposals(blocked)
     low = {"sysctl": facts()["sysctl"] | {"net.ipv4.tcp_notsent_lowat": "340"}}
     assert proposals(blocked, **low) == ["sysctl:net.ipv4.tcp_notsent_lowat"]
+
+
+@pytest.mark.parametrize("flight, confidence", [(10, "medium"), (40, "high")])
+def test_single_losses_of_a_small_window_may_be_a_policer(flight, confidence):
+    other = snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95)
+    first = found({**LOST, "snd_cwnd": flight}, **other)[0]
+    assert (first.limit, first.confidence) == ("loss", confidence)

@@ -403,8 +403,10 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
                 f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
                 "recovery: a policer, or a queue shorter than a burst",
                 "losses come one by one; then they are random", numbers)
-    # Without recoveries in the interval a policer is not ruled out.
-    single = 0 < group <= SINGLE and f["cc"] != "bbr"
+    # Without recoveries in the interval a policer is not ruled out, nor with few
+    # segments in flight: it then drops one of them.
+    single = 0 < group <= SINGLE and f["cc"] != "bbr" \
+        and f["snd_cwnd"] >= 2 * FLIGHT
     return ("loss", "high" if single else "medium",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
             f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
