@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Faults that msstune names from what the kernel counts of programs, CPUs and
 timeouts, and loads that look like them."""
+import struct
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
-from msstune import diagnose, plan  # noqa: E402
+from msstune import diagnose, perf_events, plan  # noqa: E402
 
 
 def found(**more):
@@ -289,3 +290,15 @@ def test_small_segments_do_not_fill_a_window():
     small = full | {"d_data_segs_in": 350, "rcv_mss": 200}
     assert named("receive-window", found(flow=small))
     assert not named("receive-window", found(flow=small | {"advmss": 1448}))
+
+
+def test_a_watched_task_can_fork(monkeypatch, tmp_path):
+    """With the flag "inherit" (bit 1) the kernel lets its fork() fail."""
+    (tmp_path / "type").write_text("8\n")
+    opened = []
+    monkeypatch.setattr(perf_events, "KPROBES", tmp_path / "type")
+    monkeypatch.setattr(perf_events, "_open", lambda *words: opened.append(words) or 3)
+    assert perf_events.calls("tcp_recvmsg", 77) == 3
+    (attributes, task, cpu), = opened
+    assert (task, cpu) == (77, -1)
+    assert struct.unpack("=IIQQQQQIIQQ", attributes)[6] == 0

@@ -20,7 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: struct perf_event_attr up to config2 (PERF_ATTR_SIZE_VER1).
 _ATTR = struct.Struct("=IIQQQQQIIQQ")
 #: Bits of its flags.
-INHERIT, EXCLUDE_USER, EXCLUDE_IDLE = 1 << 1, 1 << 4, 1 << 7
+EXCLUDE_USER, EXCLUDE_IDLE = 1 << 4, 1 << 7
 CLOEXEC = 8
 SOFTWARE, CPU_CLOCK = 1, 0
 KPROBES = Path("/sys/bus/event_source/devices/kprobe/type")
@@ -39,10 +39,15 @@ def _open(attributes: bytes, pid: int, cpu: int) -> int:
 
 
 def calls(function: str, task: int) -> int:
-    """A counter of a kernel function's calls by one task and the threads it starts."""
+    """A counter of a kernel function's calls by one task.
+
+    Not by those that it starts meanwhile: to inherit such an event the kernel reads
+    the function's name again, from memory of the task that forks, and fork fails
+    with EFAULT (perf_kprobe_init()).
+    """
     kind = int(KPROBES.read_text("ascii"))
     name = ctypes.create_string_buffer(function.encode())
-    return _open(_ATTR.pack(kind, _ATTR.size, 0, 0, 0, 0, INHERIT, 0, 0,
+    return _open(_ATTR.pack(kind, _ATTR.size, 0, 0, 0, 0, 0, 0, 0,
                             ctypes.addressof(name), 0), task, -1)
 
 
