@@ -50,7 +50,7 @@ struct datagram {
 	__u32 bytes, segments;
 	__u16 source, destination;	/* ports, host order */
 	__u8 family;
-	__u8 open;			/* as of tracked_pkt */
+	__u8 unmatched;			/* as of tracked_pkt */
 };
 
 static __always_inline void datagram_begin(struct sk_buff *skb,
@@ -84,7 +84,7 @@ static __always_inline void datagram_begin(struct sk_buff *skb,
 	if (t->segments > 1)
 		t->path.flags |= PF_SUPER;
 	t->sk = address(sk);
-	t->open = d->open;
+	t->unmatched = d->unmatched;
 	/* The device is not known yet. */
 	if (config.ifindex || pcap_length)
 		t->undecided = 1;
@@ -130,10 +130,10 @@ static __always_inline void datagram_v4(struct sk_buff *skb,
 		return;
 	d.source = sk->__sk_common.skc_num;
 	d.destination = bpf_ntohs(BPF_CORE_READ(flow, uli.ports.dport));
-	d.open = !filter_ports(d.source, d.destination) ||
+	d.unmatched = !filter_ports(d.source, d.destination) ||
 		 !filter_v4(BPF_CORE_READ(flow, saddr),
 			    BPF_CORE_READ(flow, daddr));
-	if (d.open && !nat_on) {
+	if (d.unmatched && !nat_on) {
 		count(CN_FILTERED);
 		return;
 	}
@@ -155,10 +155,10 @@ static __always_inline void datagram_v6(struct sk_buff *skb,
 	d.destination = bpf_ntohs(BPF_CORE_READ(flow, uli.ports.dport));
 	BPF_CORE_READ_INTO(&source, flow, saddr);
 	BPF_CORE_READ_INTO(&destination, flow, daddr);
-	d.open = !filter_ports(d.source, d.destination) ||
+	d.unmatched = !filter_ports(d.source, d.destination) ||
 		 !filter_v6(source.in6_u.u6_addr32,
 			    destination.in6_u.u6_addr32);
-	if (d.open && !nat_on) {
+	if (d.unmatched && !nat_on) {
 		count(CN_FILTERED);
 		return;
 	}

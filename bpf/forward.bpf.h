@@ -42,25 +42,72 @@ static __always_inline int nf_hook(struct sk_buff *skb,
 	return stage ? follow(address(skb), stage, 0, 0) : 0;
 }
 
-/* A function has returned: the packet is in the stage that called it. */
-__noinline int stage_return(__u64 key, __u32 stage)
+/* --stage: which argument of each function is the packet. */
+const volatile __u8 user_arguments[USER_STAGES] = {};
+
+/*
+ * The stages that are calls: after the return, the packet is in the stage that
+ * called.  Its place in callers[] of tracked_pkt is by stage, as one call may
+ * be within another.
+ */
+static __always_inline __u32 call_at(__u32 stage)
+{
+	switch (stage) {
+	case ST_CONNTRACK:
+		return USER_STAGES;
+	case ST_TC:
+		return USER_STAGES + 1;
+	case ST_XDP_GENERIC:
+		return USER_STAGES + 2;
+	case ST_TAP:
+		return USER_STAGES + 3;
+	}
+	return stage - ST_USER;
+}
+
+_Static_assert(USER_STAGES + 3 < CALLS, "a place for each call");
+
+/* The packet is in the call. */
+__noinline int call_enter(__u64 key, __u32 stage, __u32 call)
 {
 	struct tracked_pkt *t;
-	__u32 at, n;
+	__u32 at;
 
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	n = t->path.n;
-	/*
-	 * Something within may have ended it, or handed it on.  Of a path that is
-	 * full, the stage before is not known.
-	 */
-	if (t->last == stage && n > 1 && !(t->path.flags & PF_CUT))
-		tracked_mark(t, t->path.stages[(n - 2) & (PATH_STAGES - 1)],
+	if (t->last != stage) {
+		t->callers[call & (CALLS - 1)] = t->last;
+		tracked_mark(t, stage, bpf_ktime_get_ns());
+	}
+	tracked_unlock(at, key);
+	return 0;
+}
+
+/* Something within the call may have ended the packet, or handed it on. */
+__noinline int call_leave(__u64 key, __u32 stage, __u32 call)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	if (t->last == stage)
+		tracked_mark(t, t->callers[call & (CALLS - 1)],
 			     bpf_ktime_get_ns());
 	tracked_unlock(at, key);
 	return 0;
+}
+
+static __always_inline int stage_call(__u64 key, __u32 stage)
+{
+	return call_enter(key, stage, call_at(stage));
+}
+
+static __always_inline int stage_return(__u64 key, __u32 stage)
+{
+	return call_leave(key, stage, call_at(stage));
 }
 
 /*
@@ -99,6 +146,15 @@ static __always_inline __u64 key_first(void *ctx)
 	__u64 key = 0;
 
 	bpf_get_func_arg(ctx, 0, &key);
+	return key;
+}
+
+/* The packet of a function of --stage. */
+static __always_inline __u64 key_user(void *ctx, __u32 n)
+{
+	__u64 key = 0;
+
+	bpf_get_func_arg(ctx, user_arguments[n], &key);
 	return key;
 }
 

@@ -2,8 +2,8 @@
 /*
  * --nat: a filter by port, address or expression also matches the ends that a
  * packet's connection has on the other side of NAT.  A packet whose own headers
- * do not match is followed as an open one, until connection tracking knows; if
- * it never does, it was not asked for.  NAT changes the reply's ends when the
+ * do not match is followed, as unmatched, until connection tracking knows; if it
+ * never does, it was not asked for.  NAT changes the reply's ends when the
  * first packet is translated, so the device is asked once more.
  */
 #ifndef PATHPROF_NAT_BPF_H
@@ -39,22 +39,13 @@ static __always_inline void nat_read(const struct nf_conntrack_tuple *tuple,
 static __always_inline bool nat_match(struct sk_buff *skb,
 				      const struct pcap_ends *e)
 {
-	__u32 skip;
-
 	if (!filter_ports(bpf_ntohs(e->source_port),
 			  bpf_ntohs(e->destination_port)) ||
 	    !(e->family == AF_INET ?
 	      filter_v4(e->source[0], e->destination[0]) :
 	      filter_v6(e->source, e->destination)))
 		return false;
-	if (!pcap_length)
-		return true;
-	skip = skb->head + skb->network_header - skb->data;
-	/* Within IP the data begins there; at a device, at the link header. */
-	if (skip > 64)
-		return false;
-	return pcap_match(address(skb->head) + skb->network_header,
-			  skb->len - skb->data_len - skip, skb->len - skip, e);
+	return pcap_match_skb(skb, e);
 }
 
 /* Of a packet that connection tracking has seen: is it asked for? */
@@ -71,16 +62,16 @@ static __always_inline void nat_decide(struct sk_buff *skb)
 	if (!t)
 		return;
 	ct = (const struct nf_conn *)(skb->_nfct & NFCT_PTRMASK);
-	if (t->open && ct) {
+	if (t->unmatched && ct) {
 		begin = bpf_ktime_get_ns();
 		reply = (skb->_nfct & ~NFCT_PTRMASK) >= IP_CT_IS_REPLY;
 		/* Before or after NAT, as this packet would have them. */
 		nat_read(&ct->tuplehash[0].tuple, &ends, reply);
 		if (nat_match(skb, &ends))
-			t->open = 0;
+			t->unmatched = 0;
 		nat_read(&ct->tuplehash[1].tuple, &ends, !reply);
-		if (t->open && nat_match(skb, &ends))
-			t->open = 0;
+		if (t->unmatched && nat_match(skb, &ends))
+			t->unmatched = 0;
 		/* No time of the packet's. */
 		t->last_ns += bpf_ktime_get_ns() - begin;
 	}

@@ -27,7 +27,7 @@ struct headers {
 	__u8 has_ts;		/* 20 bytes, and the aligned timestamp */
 	__u8 family;
 	__u8 udp;
-	__u8 open;		/* the filter by port or address does not match */
+	__u8 unmatched;		/* by the filter for ports and addresses */
 };
 
 static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
@@ -68,8 +68,8 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
 			goto not_tcp;
 		if ((ip[6] & 0x1f) || ip[7])
 			goto later;
-		h->open = !filter_v4(a[3], a[4]);
-		if (h->open && !nat_on)
+		h->unmatched = !filter_v4(a[3], a[4]);
+		if (h->unmatched && !nat_on)
 			goto filtered;
 		*total = ip[2] << 8 | ip[3];
 		return (ip[0] & 0x0f) * 4;
@@ -85,8 +85,8 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
 			goto later;
 		if (!wanted_proto(behind >> 16, h))
 			goto not_tcp;
-		h->open = !filter_v6(a + 2, a + 6);
-		if (h->open && !nat_on)
+		h->unmatched = !filter_v6(a + 2, a + 6);
+		if (h->unmatched && !nat_on)
 			goto filtered;
 		*total = ip[4] << 8 | ip[5];
 		if (*total)
@@ -173,7 +173,7 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 			count(CN_FILTERED);
 			return false;
 		}
-		h->open = 1;
+		h->unmatched = 1;
 	}
 	if (groups_on)
 		h->port = lower_port(((__u8 *)l4)[0] << 8 | ((__u8 *)l4)[1],

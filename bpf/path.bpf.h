@@ -242,7 +242,7 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 		return 0;
 	/* It ended before that was known. */
 	if (((config.by_owner || config.ifindex || pcap_length) &&
-	     t->undecided) || (nat_on && t->open)) {
+	     t->undecided) || (nat_on && t->unmatched)) {
 		disown(t);
 		return 0;
 	}

@@ -15,6 +15,7 @@
 #define TRACKED_WAYS	8	/* one cache line of keys */
 #define TRACKED_SETS	512
 #define TRACKED_MAX		(TRACKED_SETS * TRACKED_WAYS)
+#define CALLS		16	/* a power of two */
 #define SOCKS		1024
 #define GAPS		4096
 
@@ -88,15 +89,14 @@ struct tracked_pkt {
 	};
 	__u8 has_ts:1;	/* the timestamp option, and no other */
 	__u8 undecided:1;	/* a filter has not decided yet */
-	__u8 open:1;		/* its own ends do not match, see nat.bpf.h */
-	__u8 owner:3;		/* of the stage before one of --stage */
+	__u8 unmatched:1;	/* by its own ends, see nat.bpf.h */
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */
 	struct path_key path;
 	__u64 stage_ns[PATH_STAGES];
 	__u64 dev;		/* of the last EV_FLOW; only with events */
-	__u8 callers[8];	/* of functions of --stage: the stage before */
+	__u8 callers[CALLS];	/* of stages that are calls: the stage before */
 };
 
 /*
@@ -117,7 +117,7 @@ struct sock_work {
 	__u8 origin;		/* stage id */
 	__u8 pending;		/* TCP transmits; the device has not seen it */
 	__u8 family;
-	__u8 open;		/* as of tracked_pkt */
+	__u8 unmatched;		/* as of tracked_pkt */
 };
 
 /*
@@ -132,7 +132,7 @@ struct gro_dev {
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 880, "path_value layout");
-_Static_assert(sizeof(struct tracked_pkt) == 664, "tracked_pkt layout");
+_Static_assert(sizeof(struct tracked_pkt) == 672, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*

@@ -284,8 +284,9 @@ __noinline int pcap_match(__u64 ip, __u32 linear, __u32 length,
 	return result;
 }
 
-/* The same of a packet at a device, whose data begins at the link header. */
-static __always_inline bool pcap_match_tx(struct sk_buff *skb)
+/* The same of a packet whose data begins at IP, or at the link header. */
+static __always_inline bool pcap_match_skb(struct sk_buff *skb,
+					   const struct pcap_ends *ends)
 {
 	__u32 skip;
 
@@ -296,7 +297,13 @@ static __always_inline bool pcap_match_tx(struct sk_buff *skb)
 		return false;
 	return pcap_match(address(skb->head) + skb->network_header,
 			  skb->len - skb->data_len - skip, skb->len - skip,
-			  NULL);
+			  ends);
+}
+
+/* And of one at a device, by its own ends. */
+static __always_inline bool pcap_match_tx(struct sk_buff *skb)
+{
+	return pcap_match_skb(skb, NULL);
 }
 
 #endif

@@ -109,7 +109,7 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb,
 			count(CN_FILTERED);
 			return 0;
 		}
-		h.open = 1;
+		h.unmatched = 1;
 	}
 	count(CN_SAMPLED);
 	at = tracked_new(key);
@@ -127,7 +127,7 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb,
 	t->end_seq = h.seq + h.payload;
 	if (config.by_owner)
 		t->undecided = 1;
-	t->open = h.open;
+	t->unmatched = h.unmatched;
 	rx_segments(t, skb);
 	detail_begin(t, skb->dev, h.port);
 	if (events_on)

@@ -13,7 +13,6 @@
 #include "nat.bpf.h"
 #include "reader.bpf.h"
 #include "stack.bpf.h"
-#include "user.bpf.h"
 #include "xdp.bpf.h"
 
 #define KEY(skb) (address(skb))
@@ -98,7 +97,7 @@ STACK_FENTRY(ip6_finish_output2, struct net *net, struct sock *sk,
 STACK_FENTRY(nf_hook_slow, struct sk_buff *skb, struct nf_hook_state *state)
 { nf_hook(skb, state); return 0; }
 STACK_FENTRY(nf_conntrack_in, struct sk_buff *skb)
-{ follow(KEY(skb), ST_CONNTRACK, 0, 0); return 0; }
+{ stage_call(KEY(skb), ST_CONNTRACK); return 0; }
 STACK_FEXIT(nf_conntrack_in, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_CONNTRACK); return 0; }
 
@@ -270,7 +269,7 @@ STACK_FENTRY(skb_attempt_defer_free, struct sk_buff *skb)
 
 /* tc */
 STACK_FENTRY(tcf_classify, struct sk_buff *skb)
-{ follow(KEY(skb), ST_TC, 0, 0); return 0; }
+{ stage_call(KEY(skb), ST_TC); return 0; }
 STACK_FEXIT(tcf_classify, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_TC); return 0; }
 /*
@@ -279,7 +278,7 @@ STACK_FEXIT(tcf_classify, struct sk_buff *skb)
  */
 #define STACK_TC_PROGRAM(n) \
 SEC("?fentry/tc_program") int stack_tc_program_##n(__u64 *ctx) \
-{ follow(key_first(ctx), ST_TC, 0, 0); return 0; } \
+{ stage_call(key_first(ctx), ST_TC); return 0; } \
 SEC("?fexit/tc_program") int stack_tc_program_exit_##n(__u64 *ctx) \
 { stage_return(key_first(ctx), ST_TC); return 0; }
 
@@ -295,9 +294,9 @@ STACK_TC_PROGRAM(7)
 /* Of --stage, likewise: one pair for each function that the user names. */
 #define STACK_USER(n) \
 SEC("?fentry/user_function") int stack_user_##n(__u64 *ctx) \
-{ user_enter(user_key(ctx, n), n); return 0; } \
+{ stage_call(key_user(ctx, n), ST_USER + (n)); return 0; } \
 SEC("?fexit/user_function") int stack_user_exit_##n(__u64 *ctx) \
-{ user_leave(user_key(ctx, n), n); return 0; }
+{ stage_return(key_user(ctx, n), ST_USER + (n)); return 0; }
 
 STACK_USER(0)
 STACK_USER(1)
@@ -326,15 +325,15 @@ STACK_FEXIT(xsk_generic_rcv, void *socket, void *buffer, int error)
 
 /* tap */
 STACK_FENTRY(packet_rcv, struct sk_buff *skb)
-{ follow(KEY(skb), ST_TAP, 0, 0); return 0; }
+{ stage_call(KEY(skb), ST_TAP); return 0; }
 STACK_FEXIT(packet_rcv, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_TAP); return 0; }
 STACK_FENTRY(tpacket_rcv, struct sk_buff *skb)
-{ follow(KEY(skb), ST_TAP, 0, 0); return 0; }
+{ stage_call(KEY(skb), ST_TAP); return 0; }
 STACK_FEXIT(tpacket_rcv, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_TAP); return 0; }
 STACK_FENTRY(dev_queue_xmit_nit, struct sk_buff *skb)
-{ follow(KEY(skb), ST_TAP, 0, 0); return 0; }
+{ stage_call(KEY(skb), ST_TAP); return 0; }
 STACK_FEXIT(dev_queue_xmit_nit, struct sk_buff *skb)
 { stage_return(KEY(skb), ST_TAP); return 0; }
 

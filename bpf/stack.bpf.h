@@ -55,11 +55,16 @@ static const __u8 owner_stages[256] = {
 	[ST_XDP_GENERIC] = BY_CALLER,
 };
 
-/* In a function of --stage the packet is where it was before. */
+/* Whose the packet is.  In a function of --stage it is where it was before. */
 static __always_inline __u8 owner_of(const struct tracked_pkt *t)
 {
-	return config.users && t->last >= ST_USER ? t->owner :
-						   owner_stages[t->last];
+	__u8 stage = t->last;
+	__u32 i;
+
+	/* One such function may be within another. */
+	for (i = 0; config.users && i < USER_STAGES && stage >= ST_USER; i++)
+		stage = t->callers[(stage - ST_USER) & (CALLS - 1)];
+	return owner_stages[stage];
 }
 
 /* How a packet ended whose address another one has now. */
@@ -271,7 +276,7 @@ static __always_inline bool stack_again(struct sk_buff *skb)
 			tracked_release(at);
 			return true;
 		}
-		t->open |= !matches;
+		t->unmatched |= !matches;
 		t->undecided = 0;
 	}
 	if (t->segments > 1 &&
@@ -337,7 +342,7 @@ static __always_inline void stack_begin_tx(struct sk_buff *skb)
 			count(CN_FILTERED);
 			return;
 		}
-		h.open = 1;
+		h.unmatched = 1;
 	}
 	count(CN_SAMPLED);
 	if (skb->skb_iif)
@@ -380,8 +385,8 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 		return;
 	}
 	if (!pcap_match_tx(skb))
-		w->open = 1;
-	if ((config.ifindex && !filter_dev(skb->dev)) || (w->open && !nat_on)) {
+		w->unmatched = 1;
+	if ((config.ifindex && !filter_dev(skb->dev)) || (w->unmatched && !nat_on)) {
 		disown(NULL);
 		return;
 	}

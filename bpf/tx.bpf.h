@@ -113,8 +113,8 @@ static __always_inline void tx_transmit(struct sock *sk, struct sk_buff *skb)
 	}
 	if (!sample_due(DIR_TX))
 		return;
-	w->open = !filter_sock(sk);
-	if (!filter_owner(sk) || (w->open && !nat_on)) {
+	w->unmatched = !filter_sock(sk);
+	if (!filter_owner(sk) || (w->unmatched && !nat_on)) {
 		count(CN_FILTERED);
 		return;
 	}
@@ -168,7 +168,7 @@ static __always_inline struct tracked_pkt *tx_claim(__u32 at, struct sock_work *
 	t->bytes = w->bytes;
 	t->segments = w->segments;
 	t->sk = w->sk;
-	t->open = w->open;
+	t->unmatched = w->unmatched;
 	if (t->segments > 1)
 		t->path.flags |= PF_SUPER;
 	if ((config.ifindex || pcap_length) && stage != ST_TX_DEV)
@@ -261,7 +261,7 @@ static __always_inline void tx_begin(struct tracked_pkt *t, struct sk_buff *skb,
 	t->path.flags = h->flags;
 	t->path.family = h->family;
 	t->bytes = h->payload;
-	t->open = h->open;
+	t->unmatched = h->unmatched;
 	if (!skb->data_len)
 		return;
 	t->segments = gso_segments(skb);

@@ -104,7 +104,7 @@ static __always_inline void xdp_generic(__u64 program, __u64 packet)
 		return;
 	if (key)
 		*key = packet;
-	follow(packet, ST_XDP_GENERIC, 0, 0);
+	stage_call(packet, ST_XDP_GENERIC);
 }
 
 /* From 6.9 on it may have been copied before the program runs. */

@@ -298,9 +298,37 @@ static void case_generic(void)
 	report("an AF_XDP socket has a packet delivered", good && balanced());
 }
 
+/*
+ * Steps: connection tracking, within a hook of netfilter, calls a function that
+ * --stage names.
+ * Expected: after each return the packet is in the stage that called.
+ */
+static void case_calls(void)
+{
+	__u64 key = address(&first);
+	int good;
+
+	begin();
+	stack_netif(&first);
+	follow(key, ST_NF_PRE, 0, 0);
+	stage_call(key, ST_CONNTRACK);
+	stage_call(key, ST_USER);
+	stage_return(key, ST_USER);
+	good = tracked_at(tracked_seek(key))->last == ST_CONNTRACK;
+	stage_return(key, ST_CONNTRACK);
+	good &= tracked_at(tracked_seek(key))->last == ST_NF_PRE;
+	stack_end(key, END_CONSUMED, 0, 0);
+	report("a call within a call returns to the stage that called it",
+	       good && ended(END_FREED, STAGES(ST_RX_NETIF, ST_NF_PRE,
+					       ST_CONNTRACK, ST_USER,
+					       ST_CONNTRACK, ST_NF_PRE,
+					       ST_TX_FREE)) == 1 &&
+	       balanced());
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..7\n");
+	printf("KTAP version 1\n1..8\n");
 	case_extensions();
 	case_moves();
 	case_taken();
@@ -308,5 +336,6 @@ int main(void)
 	case_records();
 	case_native();
 	case_generic();
+	case_calls();
 	return failures != 0;
 }
