@@ -41,15 +41,15 @@ struct wanted_symbols {
 	bool initial[256];	/* most names are left at their first letter */
 };
 
-static void count_symbol(void *arg, uint64_t start, char type, char *name)
+static void count_symbol(void *arg, char *line, char *name)
 {
 	struct wanted_symbols *w = arg;
 	struct target *hit;
 
-	(void)start;
-	(void)type;
+	(void)line;
 	if (!w->initial[(unsigned char)*name])
 		return;
+	symbols__cut(name);
 	hit = find_target(w->targets, w->n, name);
 	if (hit)
 		hit->symbols++;

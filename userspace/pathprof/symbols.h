@@ -19,11 +19,13 @@ struct symbols {
 };
 
 /*
- * Call found() for each line: the address (0 without CAP_SYSLOG), the type and
- * the name, which found() may change.  0, or a negative errno: it cannot be read.
+ * Call found() for each line, "ADDRESS TYPE NAME [MODULE]", which it may change;
+ * name is where NAME begins.  So one that looks for few names leaves most lines
+ * at the first letter.  0, or a negative errno: it cannot be read.
  */
-int symbols__each(void (*found)(void *arg, uint64_t start, char type,
-				char *name), void *arg);
+int symbols__each(void (*found)(void *arg, char *line, char *name), void *arg);
+/* End the name at its module. */
+void symbols__cut(char *name);
 /* All functions; takes some 5 MB.  0 or a negative errno. */
 int symbols__read(struct symbols *s);
 void symbols__free(struct symbols *s);
