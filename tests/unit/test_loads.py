@@ -344,6 +344,19 @@ def test_transfers_that_never_begin_together(monkeypatch):
         loads.run(cell, ends.of(cell), aligned=True)
 
 
+def pipes():
+    """Those that this process has open."""
+    return {link for file in os.listdir("/proc/self/fd")
+            if (link := link_of(f"/proc/self/fd/{file}")).startswith("pipe:")}
+
+
+def link_of(file):
+    try:
+        return os.readlink(file)
+    except OSError:
+        return ""   # that of the listing itself
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_several_transfers_wait_for_the_slowest(monkeypatch, tmp_path, fails):
     """Programs that take long to start connect when the last one is ready; one that
@@ -366,9 +379,31 @@ print(json.dumps({"ready": ready, "went": time.monotonic()}))
                         lambda _cell, _ends, port: [str(program), str(port)])
     monkeypatch.setattr(loads, "_sender_ports", lambda _: {})
     cell = Cell(load="tcpload", streams=3, warmup_ms=0, measure_ms=1)
-    files = len(list(Path("/proc/self/fd").iterdir()))
+    before = pipes()
     said = loads.several(cell, [ends.of(cell)] * 3, gate=True)
-    assert len(list(Path("/proc/self/fd").iterdir())) == files
+    assert pipes() == before
     assert ("failed" in said[1]) == fails
     worked = [one for one in said if "failed" not in one]
     assert min(one["went"] for one in worked) >= max(one["ready"] for one in worked)
+
+
+def test_a_signal_while_transfers_get_ready_leaves_none(monkeypatch):
+    """Neither a program, nor a pipe."""
+    started = []
+
+    def load(_argv, **more):
+        more.pop("pass_fds")
+        started.append(subprocess.Popen(["sleep", "60"], **more))
+        return started[-1]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(children, "load", load)
+    monkeypatch.setattr(loads.select, "select", interrupted)
+    before = pipes()
+    cell = Cell()
+    with pytest.raises(KeyboardInterrupt):
+        loads.several(cell, [ends.of(cell)] * 2, gate=True)
+    assert [process.poll() is None for process in started] == [False, False]
+    assert pipes() == before

@@ -101,13 +101,13 @@ def several(cell: Cell, pairs: Sequence[Ends], more: Sequence[str] = (),
     """A transfer of each pair at once, to consecutive ports.  One that fails
     reports "failed", and "sender_port" if it had one: they decide its arm.
     @more: options of tcpload; @gate: connect when all are ready."""
-    door = _Gate() if gate else None
-    argvs = [[*_command(cell, ends, PORT + number), *more,
-              *(door.options if door else [])]
-             for number, ends in enumerate(pairs)]
-    # Ends of arms per connection are all the same.
-    ends = pairs[0]
     with ExitStack() as stack:
+        door = stack.enter_context(_Gate()) if gate else None
+        argvs = [[*_command(cell, ends, PORT + number), *more,
+                  *(door.options if door else [])]
+                 for number, ends in enumerate(pairs)]
+        # Ends of arms per connection are all the same.
+        ends = pairs[0]
         # Output goes to files, because a full pipe would stop its writer.
         outs = [(stack.enter_context(tempfile.TemporaryFile("w+")),
                  stack.enter_context(tempfile.TemporaryFile("w+")))
@@ -115,13 +115,12 @@ def several(cell: Cell, pairs: Sequence[Ends], more: Sequence[str] = (),
         running = [children.load(argv, stdout=out, stderr=err,
                                  pass_fds=door.files if door else ())
                    for argv, (out, err) in zip(argvs, outs, strict=True)]
-        if door:
-            door.open(running, limit_s(cell))
-        end = time.monotonic() + limit_s(cell)
-        # Once, in the middle: polling would be part of what is measured.
-        middle = time.monotonic() + (cell.warmup + cell.measure) / 2000
         try:
-            _wait(running, middle)
+            if door:
+                door.open(running, limit_s(cell))
+            end = time.monotonic() + limit_s(cell)
+            # Once, in the middle: polling would be part of what is measured.
+            _wait(running, time.monotonic() + (cell.warmup + cell.measure) / 2000)
             ports = _sender_ports(ends)
             _wait(running, end)
             if any(process.poll() is None for process in running):
@@ -153,6 +152,18 @@ class _Gate:
     def __init__(self) -> None:
         self._ready, self._said = os.pipe()
         self._wait, self._go = os.pipe()
+        self._left = {self._ready, self._said, self._wait, self._go}
+
+    def __enter__(self) -> _Gate:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._close(*self._left)
+
+    def _close(self, *files: int) -> None:
+        for file in files:
+            self._left.remove(file)
+            os.close(file)
 
     @property
     def options(self) -> list[str]:
@@ -164,16 +175,14 @@ class _Gate:
         return self._said, self._wait
 
     def open(self, running: list[subprocess.Popen[Any]], seconds: float) -> None:
-        """Wait for these programs, or until one has ended or time is up."""
-        os.close(self._said)
-        os.close(self._wait)
+        """Wait for these programs, those apart that have ended, or until time is up."""
+        self._close(self._said, self._wait)
         end, ready = time.monotonic() + seconds, 0
-        while ready < len(running) and time.monotonic() < end and not any(
-                process.poll() is not None for process in running):
+        while time.monotonic() < end and ready < sum(
+                process.poll() is None for process in running):
             if select.select([self._ready], [], [], 0.1)[0]:
                 ready += len(os.read(self._ready, len(running)))
-        os.close(self._go)
-        os.close(self._ready)
+        self._close(self._go)
 
 
 def _wait(running: list[subprocess.Popen[Any]], end: float) -> None:
