@@ -345,7 +345,9 @@ def test_transfers_that_never_begin_together(monkeypatch):
 
 
 def pipes():
-    """Those that this process has open."""
+    """Those that this process has open, with that to the watcher of its programs,
+    which the first one opens."""
+    children.load(["true"]).wait()
     return {link for file in os.listdir("/proc/self/fd")
             if (link := link_of(f"/proc/self/fd/{file}")).startswith("pipe:")}
 
@@ -389,17 +391,18 @@ print(json.dumps({"ready": ready, "went": time.monotonic()}))
 
 def test_a_signal_while_transfers_get_ready_leaves_none(monkeypatch):
     """Neither a program, nor a pipe."""
-    started = []
+    started, load = [], children.load
 
-    def load(_argv, **more):
-        more.pop("pass_fds")
-        started.append(subprocess.Popen(["sleep", "60"], **more))
+    def kept(argv, **more):
+        started.append(load(argv, **more))
         return started[-1]
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(children, "load", load)
+    monkeypatch.setattr(children, "load", kept)
+    monkeypatch.setattr(loads, "_command",
+                        lambda *_: ["sh", "-c", "exec sleep 60", "sh"])
     monkeypatch.setattr(loads.select, "select", interrupted)
     before = pipes()
     cell = Cell()
