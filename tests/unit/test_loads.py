@@ -391,7 +391,7 @@ print(json.dumps({"ready": ready, "went": time.monotonic()}))
 
 def test_a_signal_while_transfers_get_ready_leaves_none(monkeypatch):
     """Neither a program, nor a pipe."""
-    started, load = [], children.load
+    started, load, before = [], children.load, pipes()
 
     def kept(argv, **more):
         started.append(load(argv, **more))
@@ -404,7 +404,6 @@ def test_a_signal_while_transfers_get_ready_leaves_none(monkeypatch):
     monkeypatch.setattr(loads, "_command",
                         lambda *_: ["sh", "-c", "exec sleep 60", "sh"])
     monkeypatch.setattr(loads.select, "select", interrupted)
-    before = pipes()
     cell = Cell()
     with pytest.raises(KeyboardInterrupt):
         loads.several(cell, [ends.of(cell)] * 2, gate=True)
