@@ -67,13 +67,13 @@ static __always_inline __u32 call_at(__u32 stage)
 
 _Static_assert(USER_STAGES + 3 < CALLS, "a place for each call");
 
-/* The packet is in the call. */
+/* The packet is in the call.  A function of --stage may get none: key 0. */
 __noinline int call_enter(__u64 key, __u32 stage, __u32 call)
 {
 	struct tracked_pkt *t;
 	__u32 at;
 
-	t = tracked_find(key, &at);
+	t = key ? tracked_find(key, &at) : NULL;
 	if (!t)
 		return 0;
 	if (t->last != stage) {
@@ -90,7 +90,7 @@ __noinline int call_leave(__u64 key, __u32 stage, __u32 call)
 	struct tracked_pkt *t;
 	__u32 at;
 
-	t = tracked_find(key, &at);
+	t = key ? tracked_find(key, &at) : NULL;
 	if (!t)
 		return 0;
 	if (t->last == stage)

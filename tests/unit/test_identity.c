@@ -326,9 +326,25 @@ static void case_calls(void)
 	       balanced());
 }
 
+/*
+ * Steps: a function that --stage names is called without a packet, while another
+ * packet is followed.
+ * Expected: no entry is locked: 0 is the key of an unused one.
+ */
+static void case_no_packet(void)
+{
+	begin();
+	stack_netif(&first);
+	locks = 0;
+	stage_call(0, ST_USER);
+	stage_return(0, ST_USER);
+	report("a function without a packet is in no path",
+	       !locks && followed() == 1 && balanced());
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..8\n");
+	printf("KTAP version 1\n1..9\n");
 	case_extensions();
 	case_moves();
 	case_taken();
@@ -337,5 +353,6 @@ int main(void)
 	case_native();
 	case_generic();
 	case_calls();
+	case_no_packet();
 	return failures != 0;
 }
