@@ -208,6 +208,15 @@ def test_long_tests_are_for_all_only():
     assert "test_tracers.sh" in every and short < every
 
 
+def test_a_name_that_no_test_has(monkeypatch, capsys):
+    run = load_runner()
+    monkeypatch.setattr(run.sys, "argv", ["tests/run", "--only", "long/test_rss"])
+    with pytest.raises(SystemExit) as end:
+        run.main()
+    assert end.value.code == 2
+    assert "long/test_rss: no test has such a name" in capsys.readouterr().err
+
+
 def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
     """It builds nothing without being asked: it prints this and ends."""
     run = load_runner()
