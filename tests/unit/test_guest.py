@@ -188,6 +188,9 @@ def test_two_cards_on_one_wire():
     words = " ".join(guest.vng_command(args, Path("vmlinuz-6.1"), None))
     assert words.count("hubid=0") == words.count("-device igb,") == 2
     assert "mac=52:54:00:09:00:01" in words and "00:02" in words
+    # Each on its own bus: QEMU 10 gives a card's virtual functions places on it.
+    assert words.count("-device pcie-root-port,") == 2
+    assert "bus=port1" in words and "bus=port2" in words
 
 
 def test_two_cables():
