@@ -31,6 +31,9 @@ SETTLED = 0x06, 0x0a  # time-wait, listen: they send nothing of their own
 PATIENCE = 15
 #: Of 1448 bytes, in a GSO packet of 64 KB.
 SEGMENTS = 45
+#: net.ipv4.tcp_ecn: when asked, always, and always with Accurate ECN (RFC 9768),
+#: whose counters take bits of the header word that header prediction compares.
+ECN = 2, 1, 3
 #: Whether some of the runs record in sampling bursts.
 BURSTS = os.environ.get("MSSFRAC_BURSTS", "1") != "0"
 
@@ -170,8 +173,10 @@ class Net:
         self.knows("b", "vx", "10.9.0.1", "a", "vx")
         self.inner = [("a", "vx"), ("b", "vx")]
 
-    def draw(self, rng):
+    def draw(self, rng, ecn):
         """Offloads of each device, and faults towards b or none."""
+        for name in "a", "b":
+            inside(name, set_ecn, ecn)
         for name, dev in self.devices:
             gro, tso = rng.random() < 0.5, rng.random() < 0.5
             inside(name, offloads, dev, gro, tso, tso or rng.random() < 0.5)
@@ -182,6 +187,8 @@ class Net:
         if self.faulty:
             run("tc -n a qdisc del dev va root")
         self.faulty = bool(loss or reorder)
+        if ecn != ECN[0] and loss:
+            words += " ecn"  # packets of such a connection are marked instead
         if self.faulty:
             run(f"tc -n a qdisc add dev va root netem limit 10000 {words}")
 
@@ -210,6 +217,17 @@ def offloads(dev, gro, tso, gso):
             data = ctypes.create_string_buffer(struct.pack("II", command, value))
             fcntl.ioctl(sock, 0x8946, struct.pack(
                 "16sQ8x", dev.encode(), ctypes.addressof(data)))
+
+
+def set_ecn(value):
+    """Older kernels have no Accurate ECN: the mode that is next to it."""
+    for mode in value, 1:
+        try:
+            with open("/proc/sys/net/ipv4/tcp_ecn", "w") as f:
+                f.write(str(mode))
+            return
+        except OSError:
+            pass
 
 
 # --- traffic ----------------------------------------------------------------
@@ -475,7 +493,9 @@ def one_run(pathprof, seed, net):
     kind = net.kind
     bursts = rng.random() < 0.25 and BURSTS
     fine = not bursts and rng.random() < 0.4
-    net.draw(rng)
+    # A generator of its own: what a seed draws besides stays what it was.
+    ecn = random.Random(f"ecn {seed}").choice(ECN)
+    net.draw(rng, ecn)
     calls = draw_traffic(net, rng)
     ready, theirs = os.pipe()
     # Outer packets of a tunnel are UDP.
@@ -523,7 +543,7 @@ def one_run(pathprof, seed, net):
     # of all segments of a GSO packet.
     bad = [row for row in rows if abs(row[1] - row[2]) >
            missed * (SEGMENTS if row[0].startswith("segments sent") else 1)]
-    words = (f"{kind}{' --fine' if fine else ''},"
+    words = (f"{kind}{' --fine' if fine else ''}, ecn {ecn},"
              f"{' bursts,' if bursts else ''}"
              f" {profile.data['account']['sampled']} packets")
     if not bad:
