@@ -102,6 +102,15 @@ static __always_inline bool acks_deferred(void)
 }
 
 /*
+ * From 6.18 on no tracepoint reports that the reader of a datagram freed it
+ * (skb_attempt_defer_free()).
+ */
+static __always_inline bool reads_unreported(void)
+{
+	return LINUX_KERNEL_VERSION >= VERSION(6, 18, 0);
+}
+
+/*
  * Is a drop's reason the general one?  What header checks refuse has its own
  * reason; what a closing connection has no use for, after its acknowledgement
  * was taken, has not.

@@ -83,8 +83,20 @@ static int cut_one(__u32 i, void *unused)
  * which data that disappears mostly was; and of the data that came before the
  * connection was established, only the copy is seen.  The end of any other
  * packet was not seen.
+ *
+ * Nor do they report, on some kernels, when the reader of a datagram is done with
+ * it.  @length, from IP on: what a tunnel brings in again is shorter than the
+ * datagram that it was in, by the headers between.
  */
-static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
+#define TUNNEL_HEADERS	96
+
+static __always_inline bool rx_within(const struct tracked_pkt *t, __u32 length)
+{
+	return t->bytes >= length && t->bytes - length < TUNNEL_HEADERS;
+}
+
+static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
+				     __u32 length)
 {
 	bool had = t->sk || t->path.flags & PF_EST;
 
@@ -99,6 +111,9 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 		return END_UNREAD;
 	if (!config.exits && t->last == ST_RX_COPY)
 		return END_DELIVERED;
+	if (!config.exits && t->path.flags & PF_UDP && reads_unreported() &&
+	    !rx_within(t, length))
+		return END_CONSUMED;
 	if (!had && (config.exits || t->path.flags & PF_UDP))
 		return END_REENTERED;
 	return t->path.flags & PF_PURE_ACK ? END_CONSUMED : END_STALE;
@@ -113,7 +128,7 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again)
 #define AGAIN_NS	8000000
 
 /* End the path of the packet that had this one's address before. */
-__noinline int rx_leftover(__u64 key, __u32 again)
+__noinline int rx_leftover(__u64 key, __u32 again, __u32 length)
 {
 	struct tracked_pkt *t;
 	__u32 at, end;
@@ -122,7 +137,7 @@ __noinline int rx_leftover(__u64 key, __u32 again)
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	end = rx_left(t, again);
+	end = rx_left(t, again, length);
 	/* When any other packet ended was not seen: bill it no work. */
 	now = bpf_ktime_get_ns();
 	if (end == END_REENTERED)

@@ -179,7 +179,7 @@ static __always_inline void rx_gro(struct sk_buff *skb, struct rx_place place)
 		c->gro_key = address(skb);
 		c->gro_ns = 0;
 	}
-	rx_leftover(address(skb), skb->skb_iif);
+	rx_leftover(address(skb), skb->skb_iif, skb->len);
 	/* Headers in page fragments: the stack's entry sees them linear. */
 	if (place.linear < 40)
 		return;
@@ -251,7 +251,7 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	if (t->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
 		tracked_unlock(at, key);
-		rx_leftover(key, skb->skb_iif);
+		rx_leftover(key, skb->skb_iif, skb->len);
 		return false;
 	}
 	before = t->segments;

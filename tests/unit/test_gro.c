@@ -237,6 +237,35 @@ static void case_skipped(void)
 }
 
 /*
+ * Steps: where no functions are hooked, on Linux 6.18, a datagram that was read is
+ * followed by a packet of its address: another datagram, then one that a tunnel had
+ * in it; then the same on Linux 6.12, which reports that it was read.
+ * Expected: it was used up, but for the tunnel's, and on 6.12.
+ */
+static void case_datagram_left(void)
+{
+	__u32 ends[] = { END_CONSUMED, END_REENTERED, END_REENTERED }, i, at;
+	__u32 bytes[] = { 10, sizeof(headers) + 22, 10 };
+	int good = 1;
+
+	for (i = 0; i < 3; i++) {
+		begin();
+		LINUX_KERNEL_VERSION = i < 2 ? VERSION(6, 18, 0) :
+					       VERSION(6, 12, 0);
+		rx_netif(&first);
+		at = tracked_lock(address(&first));
+		tracked_at(at)->path.flags = PF_UDP | PF_DATA;
+		tracked_at(at)->bytes = bytes[i];
+		tracked_unlock(at, address(&first));
+		rx_netif(&first);
+		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+			balanced();
+	}
+	LINUX_KERNEL_VERSION = 0;
+	report("a datagram whose reading is not reported did not enter again", good);
+}
+
+/*
  * Steps: TCP has an ACK, or data, or a reader has copied data that came before
  * the connection was established; another packet of that address enters.
  * Expected, where no functions are hooked: the ACK was used, whatever stage it
@@ -542,7 +571,7 @@ static void case_left_to_writer(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..18\n");
+	printf("KTAP version 1\n1..19\n");
 	case_left_to_writer();
 	case_joined();
 	case_queued_late();
@@ -554,6 +583,7 @@ int main(void)
 	case_again();
 	case_fragments();
 	case_skipped();
+	case_datagram_left();
 	case_used();
 	case_forwarded();
 	case_driver();
