@@ -20,10 +20,14 @@
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17
 #define TCP_SYN_SENT	2
+#define TCP_SYN_RECV	3
+#define TCP_FIN_WAIT1	4
+#define TCP_FIN_WAIT2	5
 #define TCP_TIME_WAIT	6	/* the head of a socket only */
 #define TCP_CLOSE	7
 #define TCP_LISTEN	10
 #define TCP_NEW_SYN_RECV 12	/* a request, not a socket */
+#define RCV_SHUTDOWN	1
 #define ICSK_ACK_SCHED	1
 #define ICSK_ACK_TIMER	2
 #define ICSK_TIME_LOSS_PROBE 5

@@ -156,6 +156,16 @@ static __always_inline void rx_from_backlog(struct sk_buff *skb,
 		tracked_mark(t, ST_RX_BACKLOG, t->last_ns);
 }
 
+/* What tcp_data_queue() will do with what came before its turn. */
+static __always_inline void rx_sequence(struct tcp_sock *tp,
+					struct sk_buff *skb,
+					struct tracked_pkt *t)
+{
+	if (t->path.flags & (PF_DATA | PF_FIN) && !too_old(tp, t) &&
+	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
+		t->path.flags |= PF_OOO;
+}
+
 static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
 				     struct sk_buff *skb, struct tracked_pkt *t)
 {
@@ -168,9 +178,7 @@ static __always_inline void rx_learn(struct sock *sk, struct tcp_sock *tp,
 		t->path.facts |= FACT_DEMUX_OFF;
 	t->path.flags |= PF_EST | (facts ? PF_SLOW : PF_FAST) |
 			 ack_class(tp, skb, !facts);
-	if (t->path.flags & (PF_DATA | PF_FIN) && !too_old(tp, t) &&
-	    seq_before(tp->rcv_nxt, tcp_cb(skb, seq)))
-		t->path.flags |= PF_OOO;
+	rx_sequence(tp, skb, t);
 }
 
 /* First statement of tcp_rcv_established(). */
@@ -255,6 +263,11 @@ static __always_inline void rx_state(struct sock *sk, struct sk_buff *skb)
 	if (tp && state != TCP_SYN_SENT && state != TCP_CLOSE &&
 	    state != TCP_LISTEN)
 		t->path.flags |= ack_class(tp, skb, false);
+	/* Others take no data; one that will not read answers with a reset. */
+	if (tp && (state == TCP_SYN_RECV ||
+		   ((state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2) &&
+		    !(sk->sk_shutdown & RCV_SHUTDOWN))))
+		rx_sequence(tp, skb, t);
 	tracked_mark(t, state == TCP_LISTEN && t->path.flags & PF_SYN ?
 		     ST_RX_LISTEN : ST_RX_STATE, bpf_ktime_get_ns());
 	tracked_unlock(at, key);

@@ -142,6 +142,7 @@ struct sock {
 	int sk_rcvbuf;
 	int sk_wmem_queued;
 	u16 sk_protocol;
+	u8 sk_shutdown;
 	u32 sk_mark;
 	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_tsq_flags;

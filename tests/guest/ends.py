@@ -136,7 +136,7 @@ class Net:
             "ip -n b addr add 10.8.0.2/24 dev vb;"
             "ip -n a route add default via 10.9.0.254;"
             "ip netns exec r sysctl -qw net.ipv4.ip_forward=1")
-        self.nft("""table ip nat {
+        self.nft("r", """table ip nat {
                 chain pre {
                         type nat hook prerouting priority dstnat
                         ip daddr 10.9.0.254 meta l4proto { tcp, udp } \
@@ -177,6 +177,13 @@ class Net:
         """Offloads of each device, and faults towards b or none."""
         for name in "a", "b":
             inside(name, set_ecn, ecn)
+            # One packet of ten has met congestion, where it may say so.
+            self.nft(name, """table ip marks
+                delete table ip marks
+                table ip marks { chain out {
+                        type filter hook postrouting priority 0
+                        ip ecn != not-ect numgen random mod 10 == 0 ip ecn set ce
+                } }""")
         for name, dev in self.devices:
             gro, tso = rng.random() < 0.5, rng.random() < 0.5
             inside(name, offloads, dev, gro, tso, tso or rng.random() < 0.5)
@@ -187,8 +194,6 @@ class Net:
         if self.faulty:
             run("tc -n a qdisc del dev va root")
         self.faulty = bool(loss or reorder)
-        if ecn != ECN[0] and loss:
-            words += " ecn"  # packets of such a connection are marked instead
         if self.faulty:
             run(f"tc -n a qdisc add dev va root netem limit 10000 {words}")
 
@@ -197,7 +202,7 @@ class Net:
         if not self.rules:
             return
         match = "ip protocol" if self.rules == "bridge" else "meta l4proto"
-        self.nft(f"""table {self.rules} seen {{
+        self.nft("r", f"""table {self.rules} seen {{
                 chain forward {{
                         type filter hook forward priority 0
                         {match} tcp counter
@@ -206,8 +211,8 @@ class Net:
         }}""")
 
     @staticmethod
-    def nft(text):
-        run(["ip", "netns", "exec", "r", "nft", text])
+    def nft(name, text):
+        run(["ip", "netns", "exec", name, "nft", text])
 
 
 def offloads(dev, gro, tso, gso):

@@ -13,6 +13,7 @@
 #include "../../bpf/pathprof.h"
 static struct pathprof_config config = { .sample = 1 };
 #include "../../bpf/rx.bpf.h"
+#include "../../bpf/rx-tcp.bpf.h"
 #include "../../bpf/tx.bpf.h"
 
 static struct cpu_work work;
@@ -569,9 +570,44 @@ static void case_left_to_writer(void)
 	       good && followed(&first) && !ended(PATHPROF_END_MAX));
 }
 
+/*
+ * Steps: data ahead of its turn arrives where the connection opens, where this end
+ * has closed its direction, where it will not read any more, and where the other
+ * end has closed.
+ * Expected: it is out of order in the first two; the others do not queue it.
+ */
+static void case_out_of_order(void)
+{
+	static const struct {
+		__u8 state, shutdown, ooo;
+	} in[] = {
+		{ TCP_SYN_RECV, 0, 1 }, { TCP_FIN_WAIT2, 2, 1 },
+		{ TCP_FIN_WAIT1, 3, 0 }, { 8 /* CLOSE_WAIT */, 0, 0 },
+	};
+	static struct tcp_sock tp;
+	struct sock *sk = (struct sock *)&tp;
+	struct tracked_pkt *t;
+	int good = 1, i;
+
+	for (i = 0; i < 4; i++) {
+		begin();
+		sk->__sk_common.skc_state = in[i].state;
+		sk->sk_shutdown = in[i].shutdown;
+		tp.rcv_nxt = 1000;
+		((struct tcp_skb_cb *)first.cb)->seq = 2000;
+		rx_netif(&first);
+		t = tracked_at(tracked_seek(address(&first)));
+		t->path.flags |= PF_DATA;
+		rx_state(sk, &first);
+		good &= !(t->path.flags & PF_OOO) == !in[i].ooo;
+	}
+	report("data ahead of its turn is out of order where it is queued", good);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..19\n");
+	printf("KTAP version 1\n1..20\n");
+	case_out_of_order();
 	case_left_to_writer();
 	case_joined();
 	case_queued_late();
