@@ -178,12 +178,15 @@ class Net:
         for name in "a", "b":
             inside(name, set_ecn, ecn)
             # One packet of ten has met congestion, where it may say so.
-            self.nft(name, """table ip marks
+            self.nft(name, """add table ip marks
                 delete table ip marks
-                table ip marks { chain out {
-                        type filter hook postrouting priority 0
-                        ip ecn != not-ect numgen random mod 10 == 0 ip ecn set ce
-                } }""")
+                table ip marks {
+                        chain out {
+                                type filter hook postrouting priority 0
+                                ip ecn != not-ect numgen random mod 10 == 0 \
+                                ip ecn set ce
+                        }
+                }""")
         for name, dev in self.devices:
             gro, tso = rng.random() < 0.5, rng.random() < 0.5
             inside(name, offloads, dev, gro, tso, tso or rng.random() < 0.5)

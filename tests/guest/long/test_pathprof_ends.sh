@@ -13,7 +13,7 @@ cd "$TMP" || exit
 stage_pathprof || exit
 runs=${MSSFRAC_ENDS:-48}
 plan "$runs"
-modprobe -aq veth bridge vxlan sch_netem nf_tables nft_chain_nat nft_masq
+modprobe -aq veth bridge vxlan sch_netem nf_tables nft_chain_nat nft_masq nft_numgen
 
 # Steps and expectation: see ends.py.
 python_cases "$TOP/tests/guest/ends.py" "$PP" \
