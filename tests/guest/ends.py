@@ -75,6 +75,7 @@ class Net:
         try:
             getattr(self, kind)()
             self.count()
+            self.mark()
         except BaseException:
             self.close()
             raise
@@ -177,16 +178,6 @@ class Net:
         """Offloads of each device, and faults towards b or none."""
         for name in "a", "b":
             inside(name, set_ecn, ecn)
-            # One packet of ten has met congestion, where it may say so.
-            self.nft(name, """add table ip marks
-                delete table ip marks
-                table ip marks {
-                        chain out {
-                                type filter hook postrouting priority 0
-                                ip ecn != not-ect numgen random mod 10 == 0 \
-                                ip ecn set ce
-                        }
-                }""")
         for name, dev in self.devices:
             gro, tso = rng.random() < 0.5, rng.random() < 0.5
             inside(name, offloads, dev, gro, tso, tso or rng.random() < 0.5)
@@ -212,6 +203,16 @@ class Net:
                         {match} udp counter
                 }}
         }}""")
+
+    def mark(self):
+        """One packet of ten has met congestion, if its connection has ECN."""
+        for name in "a", "b":
+            self.nft(name, """table ip marks {
+                chain out {
+                        type filter hook postrouting priority 0
+                        ip ecn != not-ect numgen random mod 10 == 0 ip ecn set ce
+                }
+            }""")
 
     @staticmethod
     def nft(name, text):
