@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What became of a packet whose address another one has (bpf/end.bpf.h), and of
+ * data that TCP gets ahead of its turn (rx-tcp.bpf.h).
+ */
+#include "packets.h"
+
+/*
+ * Steps: a packet enters the stack, gets its input device, and enters again.
+ * Expected: the first path ended there, with its cost; the second is followed.
+ */
+static void case_again(void)
+{
+	begin();
+	rx_netif(&first);
+	first.skb_iif = 3;
+	rx_netif(&first);
+	report("a bridged packet ends as one that enters again",
+	       ended_at(END_REENTERED, ST_RX_AGAIN) && followed(&first) &&
+	       ended(PATHPROF_END_MAX) == 1 && balanced());
+}
+
+/*
+ * Steps: the kernel skips the hooks that would have ended a packet; a second
+ * later another packet has its address.  Then a tunnel brings a packet in again
+ * after 1 ms.
+ * Expected: that second is no work of the first packet; that millisecond is work
+ * of the other one.
+ */
+static void case_skipped(void)
+{
+	__u64 work_ns = 0;
+	int good, i;
+
+	begin();
+	config.exits = 1;
+	rx_netif(&first);
+	clock_ns += 1000000000;
+	rx_netif(&first);
+	for (i = 0; i < PATH_PATHS; i++)
+		work_ns += values[i].work_ns;
+	good = ended(END_REENTERED) == 1 && work_ns < 1000;
+	begin();
+	rx_netif(&first);
+	clock_ns += 1000000;
+	rx_netif(&first);
+	for (work_ns = 0, i = 0; i < PATH_PATHS; i++)
+		work_ns += values[i].work_ns;
+	config.exits = 0;
+	report("the time until an address is used again is no work of a packet",
+	       good && ended_at(END_REENTERED, ST_RX_AGAIN) &&
+	       work_ns >= 1000000 && balanced());
+}
+
+/*
+ * Steps: where no functions are hooked, on Linux 6.18, a datagram that was read is
+ * followed by a packet of its address: another datagram, then one that a tunnel had
+ * in it; then the same on Linux 6.12, which reports that it was read.
+ * Expected: it was used up, but for the tunnel's, and on 6.12.
+ */
+static void case_datagram_left(void)
+{
+	__u32 ends[] = { END_CONSUMED, END_REENTERED, END_REENTERED }, i, at;
+	__u32 bytes[] = { 10, sizeof(headers) + 22, 10 };
+	int good = 1;
+
+	for (i = 0; i < 3; i++) {
+		begin();
+		LINUX_KERNEL_VERSION = i < 2 ? VERSION(6, 18, 0) :
+					       VERSION(6, 12, 0);
+		rx_netif(&first);
+		at = tracked_lock(address(&first));
+		tracked_at(at)->path.flags = PF_UDP | PF_DATA;
+		tracked_at(at)->bytes = bytes[i];
+		tracked_unlock(at, address(&first));
+		rx_netif(&first);
+		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+			balanced();
+	}
+	LINUX_KERNEL_VERSION = 0;
+	report("a datagram whose reading is not reported did not enter again", good);
+}
+
+/*
+ * Steps: TCP has an ACK, or data, or a reader has copied data that came before
+ * the connection was established; another packet of that address enters.
+ * Expected, where no functions are hooked: the ACK was used, whatever stage it
+ * was in; the data was joined to a packet queued before, or read.
+ */
+static void case_used(void)
+{
+	__u32 ends[] = { END_CONSUMED, END_COALESCED, END_DELIVERED };
+	__u32 stages[] = { ST_RX_DATA_QUEUE, ST_RX_DATA_QUEUE, ST_RX_COPY };
+	__u32 flags[] = { PF_PURE_ACK, PF_DATA, PF_DATA | PF_COPIED }, i, at;
+	int good = 1;
+
+	for (i = 0; i < 3; i++) {
+		begin();
+		rx_netif(&first);
+		at = tracked_lock(address(&first));
+		tracked_at(at)->sk = i < 2;
+		tracked_at(at)->path.flags = flags[i];
+		tracked_mark(tracked_at(at), stages[i], ++clock_ns);
+		tracked_unlock(at, address(&first));
+		rx_netif(&first);
+		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
+			followed(&first) && balanced();
+	}
+	report("what TCP had is used up if it is an ACK, else joined or read", good);
+}
+
+/* Steps: one hands a packet on; the driver takes it, drops it, or the queue. */
+/*
+ * Steps: data ahead of its turn arrives where the connection opens, where this end
+ * has closed its direction, where it will not read any more, and where the other
+ * end has closed.
+ * Expected: it is out of order in the first two; the others do not queue it.
+ */
+static void case_out_of_order(void)
+{
+	static const struct {
+		__u8 state, shutdown, ooo;
+	} in[] = {
+		{ TCP_SYN_RECV, 0, 1 }, { TCP_FIN_WAIT2, 2, 1 },
+		{ TCP_FIN_WAIT1, 3, 0 }, { 8 /* CLOSE_WAIT */, 0, 0 },
+	};
+	static struct tcp_sock tp;
+	struct sock *sk = (struct sock *)&tp;
+	struct tracked_pkt *t;
+	int good = 1, i;
+
+	for (i = 0; i < 4; i++) {
+		begin();
+		sk->__sk_common.skc_state = in[i].state;
+		sk->sk_shutdown = in[i].shutdown;
+		tp.rcv_nxt = 1000;
+		((struct tcp_skb_cb *)first.cb)->seq = 2000;
+		rx_netif(&first);
+		t = tracked_at(tracked_seek(address(&first)));
+		t->path.flags |= PF_DATA;
+		rx_state(sk, &first);
+		good &= !(t->path.flags & PF_OOO) == !in[i].ooo;
+	}
+	report("data ahead of its turn is out of order where it is queued", good);
+}
+
+int main(void)
+{
+	printf("KTAP version 1\n1..5\n");
+	case_again();
+	case_skipped();
+	case_datagram_left();
+	case_used();
+	case_out_of_order();
+	return failures != 0;
+}
