@@ -125,6 +125,17 @@ static __always_inline bool reason_is_general(__u32 reason)
 					     SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
+/* Data ahead of its turn that is refused: tcp_sequence(), tcp_data_queue(). */
+static __always_inline bool reason_is_window(__u32 reason)
+{
+#define IS(name) (bpf_core_enum_value_exists(enum skb_drop_reason, name) && \
+		  reason == bpf_core_enum_value(enum skb_drop_reason, name))
+	return IS(SKB_DROP_REASON_TCP_OVERWINDOW) ||
+	       IS(SKB_DROP_REASON_TCP_INVALID_SEQUENCE) ||
+	       IS(SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE);
+#undef IS
+}
+
 static __always_inline bool seq_before(u32 a, u32 b)
 {
 	return (__s32)(a - b) < 0;

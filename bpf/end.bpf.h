@@ -204,6 +204,9 @@ static __always_inline void rx_freed(struct tracked_pkt *t, __u32 at, __u32 end,
 	/* Refused before its acknowledgement was looked at? */
 	if (end == END_DROPPED && !reason_is_general(reason))
 		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
+	/* It never reached the queue of what is out of order. */
+	if (end == END_DROPPED && reason_is_window(reason))
+		t->path.flags &= ~PF_OOO;
 	end = rx_ended(t, end, reason);
 	if (end == END_DROPPED) {
 		t->path.reason = reason;

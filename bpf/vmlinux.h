@@ -51,6 +51,9 @@ enum tsq_enum___deferred {
 
 enum skb_drop_reason {
 	SKB_DROP_REASON_NOT_SPECIFIED = 2,
+	SKB_DROP_REASON_TCP_OVERWINDOW,
+	SKB_DROP_REASON_TCP_INVALID_SEQUENCE,
+	SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE,
 };
 
 #pragma clang attribute push (__attribute__((preserve_access_index)), \

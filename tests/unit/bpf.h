@@ -28,7 +28,7 @@
 #define bpf_core_field_exists(...) 0
 #define bpf_core_field_offset(type, field) __builtin_offsetof(type, field)
 #define bpf_core_enum_value(type, value) (value)
-#define bpf_core_enum_value_exists(...) 0
+#define bpf_core_enum_value_exists(...) 1
 #define bpf_get_prandom_u32() 0
 #define bpf_jiffies64() 0
 #define bpf_get_smp_processor_id() this_cpu

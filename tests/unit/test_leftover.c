@@ -114,7 +114,8 @@ static void case_used(void)
  * Steps: data ahead of its turn arrives where the connection opens, where this end
  * has closed its direction, where it will not read any more, and where the other
  * end has closed.
- * Expected: it is out of order in the first two; the others do not queue it.
+ * Expected: it is out of order in the first two; the others do not queue it, nor
+ * is what the window refuses.
  */
 static void case_out_of_order(void)
 {
@@ -141,6 +142,17 @@ static void case_out_of_order(void)
 		rx_state(sk, &first);
 		good &= !(t->path.flags & PF_OOO) == !in[i].ooo;
 	}
+	/* Beyond the window it is refused before it is queued. */
+	begin();
+	sk->__sk_common.skc_state = TCP_SYN_RECV;
+	rx_netif(&first);
+	tracked_at(tracked_seek(address(&first)))->path.flags |= PF_DATA;
+	rx_state(sk, &first);
+	packet_end(address(&first), END_DROPPED,
+		   SKB_DROP_REASON_TCP_INVALID_SEQUENCE, 1, 1);
+	for (i = 0; i < PATH_PATHS; i++)
+		good &= !(path_entries[i].key.flags & PF_OOO);
+	good &= ended(END_DROPPED) == 1;
 	report("data ahead of its turn is out of order where it is queued", good);
 }
 
