@@ -145,6 +145,7 @@ static void case_out_of_order(void)
 	/* Beyond the window it is refused before it is queued. */
 	begin();
 	sk->__sk_common.skc_state = TCP_SYN_RECV;
+	((struct tcp_skb_cb *)first.cb)->seq = 2000;
 	rx_netif(&first);
 	tracked_at(tracked_seek(address(&first)))->path.flags |= PF_DATA;
 	rx_state(sk, &first);
