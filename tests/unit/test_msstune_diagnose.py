@@ -136,16 +136,19 @@ def test_an_earlier_drop_explains_recovery():
                  ).limit == "recovery"
 
 
+WORKING = {"cpus": {"0": CPU | {"idle": 90, "system": 80}, "1": CPU}}
+
+
 @pytest.mark.parametrize("more, limit", [
-    ({"devices": device(offload={"gro": "off"},
-                        rx={"packets": 100000, "bytes": 15 * 10**7})},
+    (WORKING | {"devices": device(offload={"gro": "off"},
+                                  rx={"packets": 100000, "bytes": 15 * 10**7})},
      "offload-off"),
-    ({"devices": device(offload={"gro": "on", "tso": "off"},
-                        tx={"packets": 100000, "bytes": 15 * 10**7})},
+    (WORKING | {"devices": device(offload={"gro": "on", "tso": "off"},
+                                  tx={"packets": 100000, "bytes": 15 * 10**7})},
      "offload-off"),
     ({"devices": device(coalesce={"rx-usecs": "3000"})}, "coalescing"),
-    ({"devices": device(rx={"packets": 200000, "bytes": 3 * 10**8}),
-      "irqs": {"24 eth0-rx-0": {"0": 180000}}}, "interrupt-rate"),
+    (WORKING | {"devices": device(rx={"packets": 200000, "bytes": 3 * 10**8}),
+                "irqs": {"24 eth0-rx-0": {"0": 180000}}}, "interrupt-rate"),
     ({"cpus": {"0": CPU | {"idle": 5, "softirq": 180}, "1": CPU}},
      "cpu-softirq"),
     ({"softnet": [{"cpu": 0, "processed": 9, "dropped": 0, "squeezed": 106}],

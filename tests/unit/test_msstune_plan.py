@@ -72,7 +72,7 @@ def device(**more):
      {"txqueuelen:eth0": "1000", "qdisc:eth0": "fq"}),
     (facts(LOSSY, devices=device(rx={"packets": 9, "missed_errors": 5})),
      {"ring:eth0:rx": "1024"}),
-    (facts(ODD, devices=device(
+    (facts(ODD, cpus={"0": CPU | {"idle": 90, "system": 80}}, devices=device(
         offload={"gro": "off"}, rx={"packets": 10**5, "bytes": 15 * 10**7})),
      {"offload:eth0:gro": "on"}),
     (facts(ODD, devices=device(coalesce={"rx-usecs": "3000"})),

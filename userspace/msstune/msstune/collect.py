@@ -19,6 +19,7 @@ from . import (
     collect_device,
     collect_host,
     collect_samples,
+    collect_tasks,
     profile_facts,
     profile_recorder,
     sockdiag,
@@ -68,7 +69,7 @@ GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
            "rcv_ooopack", "drops")
 #: Fields whose range over the interval matters; added as low_NAME and high_NAME.
 RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
-          "notsent_bytes", "wmem_queued", "last_data_sent")
+          "notsent_bytes", "wmem_queued", "last_data_sent", "rcvbuf")
 
 
 def snmp(net: Path) -> dict[str, int]:
@@ -226,8 +227,11 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
         for key in GROWING:
             if key in flow:
                 flow[f"d_{key}"] = flow[key] - begun.get(key, 0)
-        between = [begun, flow] + [sockdiag.unpack(looks[n][cookie])
-                                   for n in used[1:-1]]
+        between = [begun, *(sockdiag.unpack(looks[n][cookie]) for n in used[1:-1]),
+                   flow]
+        flow["falls_snd_wnd"] = sum(
+            new["snd_wnd"] + new["snd_mss"] <= old["snd_wnd"]
+            for old, new in zip(between, between[1:]))
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
@@ -264,10 +268,13 @@ def collect(interval: float, looks: int = 4, profile_file: Path | None = None,
         recorder.start()
         facts = _collect(interval, looks, None, {os.getpid(), recorder.pid})
         path = recorder.stop()
-        if path:
-            facts |= profile_facts.read(path)
-        else:
+        if not path:
             facts["missing"].append(f"profile: {recorder.missing}")
+            return facts
+        try:
+            facts |= profile_facts.read(path)
+        except TuneError as error:
+            facts["missing"].append(f"profile: {error}")
         return facts
     finally:
         recorder.close()
@@ -278,12 +285,14 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
     """@own: the processes that watch; {}: without probes of the kernel."""
     net = Path("/proc/thread-self/net")
     missing: list[str] = []
+    failed = set[str]()
 
     def part(name: str, read: Callable[[], Any]) -> Any:
         try:
             return read()
         except (OSError, TuneError, ValueError, LookupError) as error:
             missing.append(f"{name}: {error}")
+            failed.add(name)
             return {}
 
     counters: dict[str, Callable[[], Any]] = {
@@ -295,7 +304,9 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
     near: dict[str, Callable[[], Any]] = {"snmp": lambda: snmp(net), "cpus": cpus}
     known_profile = profile_facts.read(profile_file) if profile_file else \
         {"profile": []}
+    spans = {"counters": time.monotonic()}
     before = {name: part(name, read) for name, read in counters.items()}
+    spans["devices"] = time.monotonic()
     devices = part("devices", collect_device.devices)
     sampler = part("samples", lambda: collect_samples.Sampler(
         [int(cpu) for cpu in cpus()], own)) if own else None
@@ -311,6 +322,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
     holders = part("owners", lambda: _holders(taken[0]))
     used = collect_host.usage(set(holders.values()))
     watching = collect_host.usage(own or {os.getpid()})
+    running = part("tasks", collect_tasks.tasks)
     steps = every * (looks - 1)
     calls = dict[int, dict[str, Any]]()
     with contextlib.ExitStack() as probes:
@@ -334,6 +346,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         rows = part("softnet", lambda: softnet(net)) or []
         spent = collect_host.usage_since(used)
         watched = collect_host.usage_since(watching)
+        tasks = part("tasks", lambda: collect_tasks.since(
+            running, own | {os.getpid()})) if running else {}
         samples = part("samples", sampler.counted) if sampler else {}
     facts: Facts = {
         "format": "msstune-facts", "version": 1, "kernel": os.uname().release,
@@ -341,15 +355,23 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         "page": os.sysconf("SC_PAGE_SIZE"),
         "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "hertz": os.sysconf("SC_CLK_TCK"), "samples": samples,
+        "tasks": tasks,
         "own": sum(one["user"] + one["system"] for one in watched.values())}
     old_soft = {row["cpu"]: row for row in soft or []}
     facts["softnet"] = [
         _difference({**old_soft.get(row["cpu"], {}), "cpu": 0, "backlog": 0},
-                    row) for row in rows]
+                    row) for row in rows if "softnet" not in failed]
+    # On a busy host their programs take long, and the counters grow meanwhile.
+    spans["counters"] = time.monotonic() - spans["counters"]
     after |= {name: part(name, read) for name, read in counters.items()}
-    facts |= {name: _difference(before[name], value) for name, value in after.items()}
-    facts["devices"] = collect_device.difference(
-        devices, part("devices", collect_device.devices), took)
+    # What was not read at the beginning has no difference: it counts since boot.
+    facts |= {name: {} if name in failed else _difference(before[name], value)
+              for name, value in after.items()}
+    spans["devices"] = time.monotonic() - spans["devices"]
+    now = part("devices", collect_device.devices)
+    facts["devices"] = {} if "devices" in failed else collect_device.difference(
+        devices, now, spans["devices"])
+    facts["spans"] = spans
     facts["sockstat"] = part("sockstat", lambda: sockstat(net))
     states: dict[str, Callable[[], Any]] = {
         "listeners": collect_host.listeners, "unanswered": collect_host.unanswered,

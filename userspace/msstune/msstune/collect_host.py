@@ -125,7 +125,7 @@ class Usage:
     system: float
     sleeps: int         # how often it has waited
     queued: float | None  # s that it could have run, and had no CPU
-    written: int        # bytes of its write() calls, also to files
+    written: int | None  # bytes of its write() calls, also to files
 
 
 def _queued(tasks: list[Path]) -> float | None:
@@ -146,17 +146,29 @@ def usage(pids: set[int]) -> dict[int, Usage]:
             words = Path(f"/proc/{pid}/stat").read_text(
                 "ascii", "replace").rpartition(")")[2].split()
             tasks = list(Path(f"/proc/{pid}/task").iterdir())
-            sleeps = sum(
-                int(line.split()[1]) for task in tasks
-                for line in (task / "status").read_text("ascii", "replace").splitlines()
-                if line.startswith("voluntary_ctxt_switches"))
-            written = int(Path(f"/proc/{pid}/io").read_text("ascii").partition(
-                "wchar:")[2].split()[0])
-        except (OSError, ValueError, IndexError):
+        except OSError:
             continue    # it ended
         found[pid] = Usage(time.monotonic(), int(words[11]) / tick,
-                           int(words[12]) / tick, sleeps, _queued(tasks), written)
+                           int(words[12]) / tick, sum(map(_sleeps, tasks)),
+                           _queued(tasks), _written(pid))
     return found
+
+
+def _sleeps(task: Path) -> int:
+    try:
+        return int((task / "status").read_text("ascii", "replace").partition(
+            "\nvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, IndexError):
+        return 0        # a thread that ended
+
+
+def _written(pid: int) -> int | None:
+    """Bytes of write(); None: it belongs to another user, or is not counted."""
+    try:
+        return int(Path(f"/proc/{pid}/io").read_text("ascii").partition(
+            "wchar:")[2].split()[0])
+    except (OSError, IndexError):
+        return None
 
 
 def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
@@ -168,8 +180,9 @@ def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
         seconds = max(1e-3, now.when - then.when)
         found[pid] = {"user": (now.user - then.user) / seconds,
                       "system": (now.system - then.system) / seconds,
-                      "sleeps_per_s": (now.sleeps - then.sleeps) / seconds,
-                      "written_per_s": (now.written - then.written) / seconds}
+                      "sleeps_per_s": (now.sleeps - then.sleeps) / seconds}
+        if now.written is not None and then.written is not None:
+            found[pid]["written_per_s"] = (now.written - then.written) / seconds
         if now.queued is not None and then.queued is not None:
             found[pid]["queued"] = (now.queued - then.queued) / seconds
     return found

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from .diagnosis import Diagnosis
-from .path_sums import busy
+from .path_sums import busy, packet_share
 
 Facts = dict[str, Any]
 Flow = dict[str, Any]
@@ -34,13 +34,15 @@ EVENTS = frozenset((
     "initcwnd", "cwnd-clamp", "stale-metrics", "route-window", "sack-off",
     "window-scaling"))
 #: Events of a device or a CPU, which limit only a connection that lost data.
-LOSSES = frozenset(("qdisc-drops", "backlog-drops", "ring-drops"))
+LOSSES = frozenset(("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"))
 #: Symptoms with many causes, each of which has a name of its own.
 SYMPTOMS = frozenset(("cpu-softirq",))
 #: Share of the first diagnosis that a second one may hold back beside it.
 MARGIN = 0.8
 #: Dumps from which a connection's state is a habit.
 DUMPS = 3
+#: min_rtt of a connection that has measured none.
+NO_RTT = (0, 2**32 - 1)
 #: Calls of a program from which bytes per call are known.
 CALLS = 100
 #: Bytes per read below which the call costs more than its copy: a system call takes
@@ -94,8 +96,8 @@ def _reads_late(flow: Flow, facts: Facts) -> Iterator[str]:
         yield "reads of a few bytes"
     if owner.get("queued", 1.0) >= QUEUED:
         yield "a CPU that it has to wait for"
-    ticks = facts["cpus"].get(str(owner.get("cpu")), {})
-    if ticks.get("softirq", 0) > PACKETS * max(1, sum(ticks.values())):
+    packets = packet_share(facts, owner.get("cpu"))
+    if packets is None or packets > PACKETS:
         yield "packets that take its CPU"
 
 
@@ -108,13 +110,17 @@ def _partly(flow: Flow, facts: Facts) -> Iterator[str]:
 def _waits_long(flow: Flow, facts: Facts) -> Iterator[str]:
     """A window or a buffer allows so much per round trip, so it looks like a limit
     wherever round trips are long."""
-    if busy(facts) >= FULL:
+    if not facts.get("cpus") or busy(facts) >= FULL:
         yield "a CPU without idle time"
+    unknown = flow["min_rtt"] in NO_RTT
     if flow["d_bytes_acked"] > flow["d_bytes_received"]:
-        if flow["rtt"] > LONGER * flow["min_rtt"] + LONGER_US:
+        if unknown or flow["rtt"] > LONGER * flow["min_rtt"] + LONGER_US:
             yield "a queue on the path"
+        if flow.get("falls_snd_wnd") == 0 and \
+                flow["low_snd_wnd"] * LONGER < flow["high_snd_wnd"]:
+            yield "a window that still grows"
     # A receiver takes the pauses of a sender for a round trip.
-    elif flow["rcv_rtt"] > PAUSES * flow["min_rtt"] + LONGER_US:
+    elif unknown or flow["rcv_rtt"] > PAUSES * flow["min_rtt"] + LONGER_US:
         yield "a sender that pauses"
 
 
@@ -141,7 +147,7 @@ def _few(d: Diagnosis, facts: Facts) -> bool:
                if f"{f['local']} > {f['remote']}" == d.subject)
 
 
-def _felt(facts: Facts) -> bool:
+def felt(facts: Facts) -> bool:
     """Whether a connection here lost data: it sent again, or got a later segment."""
     return any(f["d_total_retrans"] or f.get("d_rcv_ooopack", 0)
                or f["d_bytes_acked"] and f["snd_ssthresh"] < 2**31 - 1
@@ -153,7 +159,7 @@ def _doubt(d: Diagnosis, found: list[Diagnosis], facts: Facts) -> str | None:
     alike = _open(d, facts)
     if alike:
         return f"not ruled out: {', '.join(alike)}"
-    if d.limit in LOSSES and not _felt(facts):
+    if d.limit in LOSSES and "carrier_changes" not in d.numbers and not felt(facts):
         return "no connection here lost data"
     if d.limit in EVENTS:
         return None

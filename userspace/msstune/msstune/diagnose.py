@@ -18,6 +18,7 @@ from . import (
 from .collect import Facts
 from .diagnosis import Diagnosis
 
+MOST = rules_flow.MOST
 #: limit of a connection: findings of the host that explain it better.
 _CAUSES = {
     "loss": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
@@ -31,7 +32,7 @@ _CAUSES = {
     "mtu": ("own-firewall", "accept-queue", "path-down"),
     "peer-accept-queue": ("accept-queue",),
     "application-receive": ("cpu-quota", "memory-pressure", "tiny-reads",
-                            "placement"),
+                            "placement", "cpu"),
     "reader-stopped": ("cpu-quota", "memory-pressure"),
     "application-send": ("cpu-quota",),
     "path": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors"),
@@ -46,6 +47,10 @@ _CAUSES = {
 }
 
 
+#: Packets that this host or its link lost.
+_DROPS = ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors")
+#: Segments of a packet at most, and the share of packets that no connection feels.
+_SEGMENTS, _HARMLESS = 64, 1e-3
 #: Work that limits no connection which has a limit of its own.
 _WORK = ("offload-off", "netfilter-cost", "wake-ups", "small-writes")
 #: Findings of the host that matter only if a connection has no limit of its own.
@@ -73,34 +78,60 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
     return kept
 
 
+def _weighed(d: Diagnosis, facts: Facts) -> Diagnosis:
+    """Drops that no connection felt, or too few for what was sent again, are not
+    what limits."""
+    again = sum(f["d_total_retrans"] for f in facts["flows"])
+    lost = d.numbers.get("dropped", again)
+    if 0 < _SEGMENTS * lost < again:
+        return replace(
+            d, weight=d.weight / 20, confidence="low",
+            why=f"{d.why}; that does not explain {again} segments that were sent again")
+    if not confidence.felt(facts) and (
+            d.limit == "qdisc-drops" or d.numbers.get("share", 1) < _HARMLESS):
+        return replace(d, weight=d.weight / 20, confidence="low")
+    return d
+
+
+def _together(flows: list[Diagnosis]) -> list[Diagnosis]:
+    """A limit weighs as much as all connections that have it: the heaviest stands for
+    them."""
+    kept, seen = [], set[str]()
+    for d in sorted(flows, key=lambda one: -one.weight):
+        if d.limit not in seen and d.weight < MOST:
+            d = replace(d, weight=max(d.weight, min(MOST, sum(
+                one.weight for one in flows if one.limit == d.limit
+                and one.weight < MOST))))
+        seen.add(d.limit)
+        kept.append(d)
+    return kept
+
+
 def diagnose(facts: Facts) -> list[Diagnosis]:
     """One diagnosis for each connection that moved enough data, and one for each
     finding of the host.  The first is the answer."""
     total = rules_flow.moved(facts)
     flows = [d for d in (rules_flow.diagnose(f, facts, total)
                          for f in facts["flows"]) if d]
-    flows = _joined(flows)
+    flows = _together(_joined(flows))
     unknown = any(d.limit == "unknown" for d in flows)
     host = [*rules_host.diagnose(facts), *rules_tables.diagnose(facts),
             *rules_route.initial(facts), *rules_wait.unanswered(facts),
             *rules_wait.repeated(facts), *rules_path.diagnose(facts),
             *rules_program.diagnose(facts)]
-    # A drop in a local queue can reduce cwnd without a retransmission.
-    suffering = any(f["d_total_retrans"] or f["snd_ssthresh"] < 2**31 - 1
-                    for f in facts["flows"])
     kept = []
     for d in host:
-        if d.limit in ("qdisc-drops",) and not suffering:
-            # No connection had to send again: TCP is not affected.
-            d = replace(d, weight=d.weight / 10, confidence="low")
-        if d.limit in _CPU and not unknown and not (
-                d.limit in ("placement", "cpu-softirq") and d.numbers["starved"]):
+        if d.limit in _DROPS:
+            d = _weighed(d, facts)
+        if d.limit in _CPU and not unknown and not d.numbers.get("starved"):
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
-        if d.evidence and d.limit in _WORK and flows and all(f.wrong for f in flows):
+        if d.evidence and d.limit in _WORK and flows and all(
+                f.wrong and f.confidence != "low" for f in flows):
             d = replace(d, weight=d.weight / 3)
         kept.append(d)
-    there = {d.limit for d in kept if d.weight >= 20}
+    there = {d.limit for d in kept if d.weight >= 20
+             and (d.limit != "cpu" or d.numbers["starved"])}
     for i, d in enumerate(flows):
         causes = sorted(there & set(_CAUSES.get(d.limit, ())))
         if causes:

@@ -10,6 +10,7 @@ Path = dict[str, Any]
 
 #: Packets of a kind below which its paths are no evidence.
 ENOUGH = 50
+BUSY = 0.5          # busy share of a CPU above which work per packet matters
 COSTLY = 0.1        # share of all work that is worth a change
 #: Share of a CPU's time in the kernel below which packets are not its work.
 KERNEL = 0.25
@@ -98,6 +99,33 @@ def busy(facts: dict[str, Any]) -> float:
         if kernel >= KERNEL:
             found.append(1 - (spent_["idle"] + spent_["iowait"]) / ticks)
     return max(found)
+
+
+def span(facts: dict[str, Any], what: str) -> float:
+    """Seconds between the two readings of these counters: "devices", "counters".  On
+    a slow host they are read long before and after the connections."""
+    return float(facts.get("spans", {}).get(what) or facts["interval"])
+
+
+#: Threads of the kernel that poll a device (threaded NAPI): softirqs under their own
+#: name, which the kernel counts as a program's time.
+POLLING = "napi/"
+
+
+def packet_share(facts: dict[str, Any], cpu: Any) -> float | None:
+    """The share of a CPU that packets take; None: not known."""
+    ticks = facts.get("cpus", {}).get(str(cpu))
+    if not ticks:
+        return None
+    return float((ticks["softirq"] + ticks["irq"]) / max(1, sum(ticks.values()))
+                 + sum(one["used"] for one in others(facts, cpu)
+                       if one["kernel"] and one["comm"].startswith(POLLING)))
+
+
+def others(facts: dict[str, Any], cpu: Any) -> list[dict[str, Any]]:
+    """Who uses a CPU, the busiest first."""
+    found: list[dict[str, Any]] = (facts.get("tasks") or {}).get(str(cpu), [])
+    return found
 
 
 def costs(facts: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 #: % of the CPU time that sampling may take.
 BUDGET = 0.4
-#: Seconds until the probes are attached.
+#: Seconds until the probes are attached, and until they are gone.
 PATIENCE = 120
 #: The other facts are of this network namespace, so the paths are, too.
 NAMESPACE = "/proc/self/ns/net"
@@ -37,6 +37,9 @@ class Recorder:
         tool = shutil.which("pathprof")
         if not tool or os.geteuid():
             self.missing = "needs root" if tool else "no pathprof on PATH"
+            return
+        if not shutil.which("setpriv"):
+            self.missing = "no setpriv on PATH"
             return
         ready, theirs = os.pipe()
         with open(self._said, "w", encoding="utf-8") as said:
@@ -70,6 +73,11 @@ class Recorder:
         process = self._process
         if process:
             process.send_signal(signal.SIGINT)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()      # the kernel then removes them
+                self.missing = self.missing or f"pathprof did not end in {PATIENCE} s"
             if process.wait() and not self.missing:
                 self.missing = self._why()
         return self._output if process and not self.missing else None

@@ -12,7 +12,9 @@ from typing import Any
 
 from . import recovery, rules_route, rules_wait, units
 from .collect import Facts
+from .confidence import lower
 from .diagnosis import Diagnosis
+from .path_sums import span
 from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 
 Flow = dict[str, Any]
@@ -31,12 +33,15 @@ BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
-OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit
+OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit,
+TIMELY = 0.1         # and of the time that they take
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
 UNSCALED = 65535     # bytes, the largest window without scaling
 LEAST = 20_000       # bytes below which a connection is not judged
+MOST = 50.0          # weight of a limit of all bytes,
+FACTOR = {"high": 1.0, "medium": 0.8, "low": 0.5}   # and of one that is a guess
 
 
 def name(flow: Flow) -> str:
@@ -57,7 +62,7 @@ def moved(facts: Facts) -> int:
 def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     """None: too little data moved.  @total: moved()."""
     sent, received = flow["d_bytes_acked"], flow["d_bytes_received"]
-    weight = 50 * max(sent, received) / total
+    weight = MOST * max(sent, received) / total
     stopped = rules_wait.stopped(flow, facts)
     waits = stopped or rules_wait.held_back(flow, facts)
     if not waits and max(sent, received) < LEAST and not (
@@ -68,10 +73,12 @@ def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     limit, confidence, why, change, numbers = answer
     if stopped:
         weight = rules_wait.STOPPED * (1.0 if confidence == "high" else 0.95)
+        if limit == "reader-stopped" and not rules_wait.blocked(flow):
+            weight = rules_wait.HELD    # it holds nobody back yet
         return Diagnosis(name(flow), limit, confidence, why, change, weight, numbers)
     if waits:
         weight = max(weight, rules_wait.HELD)   # it moves little: that is the fault
-    factor = 1.0 if confidence == "high" else 0.8
+    factor = FACTOR[confidence]
     return Diagnosis(name(flow), limit, confidence, why, change,
                      weight * factor, numbers)
 
@@ -173,7 +180,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if held:
         return ("shaper", "high", held, "the rate stays the same with a higher "
                 "limit", numbers)
-    if f.get("d_reord_seen", 0) > max(ENOUGH, OUT_OF_ORDER * f.get("d_delivered", 0)):
+    if f.get("d_reord_seen", 0) > max(ENOUGH, OUT_OF_ORDER * f.get("d_delivered", 0)) \
+            and _reordered(f, facts):
         return ("reordering", "medium",
                 f"{f['d_reord_seen']} of {f['d_delivered']} segments were "
                 "acknowledged out of order; the kernel waits for up to "
@@ -194,6 +202,7 @@ def _restarted(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     if facts["sysctl"].get("net.ipv4.tcp_slow_start_after_idle") != "1" \
             or f["cc"] == "bbr" or f.get("total_retrans", 1) \
             or not 0 < f.get("rto", 0) <= pause or f["snd_cwnd"] < GROWN \
+            or f["min_rtt"] < NEAR \
             or f["d_data_segs_out"] < GROWN:
         return None
     return ("idle-restart", "medium",
@@ -263,7 +272,8 @@ def _window(f: Flow, share: float, numbers: dict[str, Any]) -> Answer:
     shrank = f["snd_wnd"] < 0.95 * window
     if window < LEAST_BUFFER or window >= mss and (
             shrank or f["timer"] == 4
-            or f["low_snd_wnd"] < max(mss, window // 3)):
+            or f["low_snd_wnd"] < max(mss, window // 3)
+            and f.get("falls_snd_wnd", 1)):
         return ("peer-application", "medium",
                 f"{told}; it was between {units.size(f['low_snd_wnd'])} and "
                 f"{units.size(window)}: the peer's application reads late",
@@ -355,7 +365,7 @@ def _full(facts: Facts) -> str:
         for qdisc in device["qdiscs"]:
             cap = (qdisc.get("options") or {}).get("rate")
             if qdisc["kind"] == "tbf" and isinstance(cap, (int, float)) and \
-                    qdisc["bytes"] >= 0.9 * cap * facts["interval"]:
+                    qdisc["bytes"] >= 0.9 * cap * span(facts, "devices"):
                 return (f"tbf on {name_} sends at its limit of "
                         f"{units.bits(cap * 8)}")
     return ""
@@ -375,8 +385,10 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
     # Segments that are sent again for lost ACKs come out of order once.
     seen = f.get("d_reord_seen", 0)
-    if seen > max(1, again / (2 * ENOUGH)) and total >= ENOUGH and again > total / 4:
-        return ("reordering", "high" if again > total / 2 else "medium",
+    if seen > max(1, again / (2 * ENOUGH)) and total >= ENOUGH \
+            and again > total / 4:
+        return ("reordering", "low" if not _reordered(f, facts) else
+                "high" if again > total / 2 else "medium",
                 f"{told}, the peer already had {again} of {total} (DSACK), and "
                 f"{f['d_reord_seen']} ACKs were for segments out of order",
                 "no DSACKs", numbers | {"reord_seen": f["d_reord_seen"]})
@@ -406,13 +418,21 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     # Without recoveries in the interval a policer is not ruled out, nor with few
     # segments in flight: it then drops one of them.
     single = 0 < group <= SINGLE and f["cc"] != "bbr" \
-        and f["snd_cwnd"] >= 2 * FLIGHT
+        and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
+        and lower(loss, f["d_data_segs_out"]) >= LOSS
     return ("loss", "high" if single else "medium",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
             f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
             + ("" if single else ": at random, or by a policer")
             + f"; Reno would reach {units.bits(model)}",
             "losses stop at a lower rate; then it is congestion", numbers)
+
+
+def _reordered(f: Flow, facts: Facts) -> bool:
+    """Whether reordering takes time that matters: each costs a round trip at most,
+    until the late segment is there."""
+    return bool(f["d_reord_seen"] * f["rtt"] / 1e6
+                >= TIMELY * f.get("seconds", facts["interval"]))
 
 
 #: Segments in flight of which more than one is lost with a window.
@@ -519,6 +539,10 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
         top = [int(word) for word in facts["sysctl"].get(
             "net.ipv4.tcp_rmem", "4096 131072 6291456").split()][2]
         moderate = facts["sysctl"].get("net.ipv4.tcp_moderate_rcvbuf") != "0"
+        if moderate and buffer > f.get("low_rcvbuf", buffer):
+            return ("unknown", "low", f"{told}; the buffer grew from "
+                    f"{units.size(f['low_rcvbuf'])} to {units.size(buffer)} meanwhile",
+                    "it no longer grows in a longer --interval", numbers)
         if moderate and buffer < 0.9 * top:
             return ("receive-buffer-fixed", "medium",
                     f"{told}; the buffer stays at {units.size(buffer)} though "

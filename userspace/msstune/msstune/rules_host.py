@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import re
+
 from . import rules_flow, units
 from .collect import Facts
 from .confidence import PACKETS, QUEUED
 from .diagnosis import Diagnosis
+from .path_sums import BUSY, busy, others, packet_share, span
 
 BUSY_PPS = 20_000        # packets/s at which the cost per packet matters
 NO_IDLE = 0.1            # idle share of a CPU below which it is a limit
-WORKS = 0.5              # share of a CPU that a reader uses which does not rest
+WORKS = 0.5              # share of a CPU that a reader uses which does not rest,
+RUNS = 0.8               # and with its wait for a CPU
+RESTS = 0.1              # share below which neither matters
 #: Weight of work that another CPU could do: below that of work which need not be done.
 MOVED = 56
 SQUEEZES = 50            # per second
@@ -30,8 +35,10 @@ def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     for name, device in facts["devices"].items():
         yield from _queues(name, device, facts)
         yield from _device(name, device, facts)
-    yield from _cpus(facts)
-    yield from _queued(facts)
+    queued = list(_queued(facts))
+    named = {d.subject for d in queued}
+    yield from queued
+    yield from (d for d in _cpus(facts) if d.subject not in named)
     yield from _mssfrac(facts)
     yield from _timestamps(facts)
     yield from _damaged(facts)
@@ -54,13 +61,14 @@ def _softnet(facts: Facts) -> Iterator[Diagnosis]:
     limit = facts["sysctl"].get("net.core.netdev_max_backlog", "?")
     for row in facts["softnet"]:
         if row.get("dropped", 0) + row.get("flow_limit", 0) > 0:
+            share = row["dropped"] / max(1, row["dropped"] + row["processed"])
             yield Diagnosis(
                 f"cpu {row['cpu']}", "backlog-drops", "high",
                 f"{row['dropped']} packets dropped: more than "
                 f"netdev_max_backlog ({limit}) waited for this CPU",
                 "drops continue with a longer backlog; then the CPU is too slow",
                 90, {"dropped": row["dropped"], "processed": row["processed"],
-                     "netdev_max_backlog": limit})
+                     "netdev_max_backlog": limit, "share": share})
         if row.get("squeezed", 0) > SQUEEZES * facts["interval"]:
             yield Diagnosis(
                 f"cpu {row['cpu']}", "budget", "low",
@@ -105,7 +113,8 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             f"{qdisc.get('drops_ever', 0)} since it was created (txqueuelen "
             f"{device['txqueuelen']})",
             "no connection retransmits", 5 if signal else 85,
-            {"drops": qdisc["drops"], "share": share, "kind": qdisc["kind"],
+            {"drops": qdisc["drops"], "dropped": qdisc["drops"] or qdisc.get(
+                "drops_ever", 0), "share": share, "kind": qdisc["kind"],
              "parent": qdisc.get("parent"), "handle": qdisc.get("handle"),
              "txqueuelen": device["txqueuelen"],
              "options": qdisc.get("options") or {}})
@@ -137,7 +146,8 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             f"{missed} packets found the receive ring full "
             f"({device['ring'] or 'of unknown size'})",
             "drops continue with a larger ring; then the CPU is too slow", 88,
-            {"missed": missed, **device["ring"]})
+            {"missed": missed, "dropped": missed, "share": missed / max(
+                1, missed + rx.get("packets", 0)), **device["ring"]})
     flaps = tx.get("carrier_changes", 0)
     if flaps > 1:
         yield Diagnosis(
@@ -150,13 +160,14 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             name, "link-errors", "high", f"{broken} packets arrived corrupted: check "
             "cable, "
             "optics and duplex", "the counter stops", 92,
-            {"crc_errors": rx.get("crc_errors", 0),
+            {"crc_errors": rx.get("crc_errors", 0), "dropped": broken,
+             "share": broken / max(1, broken + rx.get("packets", 0)),
              "frame_errors": rx.get("frame_errors", 0)})
-    seconds = facts["interval"]
+    seconds = span(facts, "devices")
     pps = rx.get("packets", 0) / seconds
     size = rx.get("bytes", 0) / max(1, rx.get("packets", 0))
     if device["offload"].get("gro") == "off" and device["kind"] != "veth" \
-            and pps > BUSY_PPS and size > device["mtu"] / 2:
+            and pps > BUSY_PPS and size > device["mtu"] / 2 and _works(facts):
         yield Diagnosis(
             name, "offload-off", "medium",
             f"GRO is off and {pps:,.0f} packets/s of {size:.0f} bytes are "
@@ -165,7 +176,7 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
     out = tx.get("bytes", 0) / max(1, tx.get("packets", 0))
     if "off" in (device["offload"].get("gso"), device["offload"].get("tso")) \
             and tx.get("packets", 0) / seconds > BUSY_PPS \
-            and out <= device["mtu"] + 50:
+            and out <= device["mtu"] + 50 and _works(facts):
         # A device that computes no checksums cannot segment either.
         off = {key: "off" for key in ("tx", "sg", "tso", "gso")
                if device["offload"].get(key) == "off"}
@@ -185,18 +196,30 @@ def _device(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
                 dict(bus))
 
 
+def _works(facts: Facts) -> bool:
+    """Whether work matters: a CPU is busy with the kernel's, or that is not known."""
+    return not facts["cpus"] or busy(facts) >= BUSY
+
+
+def _through(flow: dict[str, Any], facts: Facts) -> bool:
+    """Whether it leaves the host: its other end is not here."""
+    local, remote = (flow[end].rpartition(":")[0] for end in ("local", "remote"))
+    return local != remote and not remote.startswith("127.") and not any(
+        f["local"] == flow["remote"] for f in facts["flows"])
+
+
 def _interrupts(name: str, device: dict[str, Any], facts: Facts,
                 pps: float) -> Iterator[Diagnosis]:
     count = sum(sum(line.values()) for key, line in facts["irqs"].items()
-                if key.split()[-1].startswith(name))
-    rate = count / facts["interval"]
-    if pps > 2 * BUSY_PPS and rate > 0.5 * pps:
+                if re.split(r"[-@:.]", key.split()[-1])[0] == name)
+    rate = count / span(facts, "counters")
+    if pps > 2 * BUSY_PPS and rate > 0.5 * pps and _works(facts):
         yield Diagnosis(
             name, "interrupt-rate", "medium",
             f"{rate:,.0f} interrupts/s for {pps:,.0f} packets/s",
             "low latency is required here", 45, {"irqs": rate, "pps": pps})
     held = device["coalesce"].get("rx-usecs", "0")
-    fast = [f["min_rtt"] for f in facts["flows"] if f["min_rtt"]]
+    fast = [f["min_rtt"] for f in facts["flows"] if f["min_rtt"] and _through(f, facts)]
     if held.isdecimal() and int(held) >= HELD_US and fast and \
             min(fast) < 4 * int(held):
         yield Diagnosis(
@@ -223,7 +246,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
         if ticks < 20:
             continue  # interval too short for a share
         idle = (spent["idle"] + spent["iowait"]) / ticks
-        soft = (spent["softirq"] + spent["irq"]) / ticks
+        soft = packet_share(facts, cpu) or 0.0
         if idle >= NO_IDLE:
             continue
         numbers: dict[str, Any] = {"idle": idle, "softirq": soft,
@@ -231,7 +254,8 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                                    "packets": processed.get(cpu, 0)}
         here = [f for f in facts["flows"]
                 if str(f.get("owner", {}).get("cpu")) == cpu
-                and f["d_bytes_received"] > f["d_bytes_acked"]]
+                and f["d_bytes_received"] > f["d_bytes_acked"]
+                and not _rests(f["owner"])]
         others_idle = _spare(facts, cpu)
         if facts["profile"]:
             top = facts["profile"][0]
@@ -242,8 +266,7 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                 for s in facts.get("stages", [])[:3]]
         # Data waits for a reader that works: it has too little of this CPU.
         numbers["starved"] = any(
-            f["low_rqueue"] and WORKS < f["owner"].get("system", 0)
-            + f["owner"].get("user", 0) for f in here)
+            f["low_rqueue"] and WORKS < _wants(f["owner"]) for f in here)
         # Busy processes leave softirqs little time, so 20 % is much.
         if here and soft > PACKETS and others_idle:
             yield Diagnosis(
@@ -264,30 +287,56 @@ def _cpus(facts: Facts) -> Iterator[Diagnosis]:
                 f"cpu {cpu}", "cpu", "low",
                 f"{idle:.0%} idle, {soft:.0%} for packets; the process of a busy "
                 "connection runs here", "a profile shows no network work", 20,
-                numbers)
+                numbers | {"starved": False})
+
+
+def _wants(owner: dict[str, Any]) -> float:
+    """The share of a CPU that a program uses or waits for."""
+    return float(owner.get("system", 0.0) + owner.get("user", 0.0)
+                 + owner.get("queued", 0.0))
+
+
+def _rests(owner: dict[str, Any]) -> bool:
+    """Whether it hardly needs its CPU.  Without numbers it may."""
+    return "queued" in owner and _wants(owner) < RESTS
 
 
 def _queued(facts: Facts) -> Iterator[Diagnosis]:
-    """A reader that waits for a CPU which handles packets, while another one is idle.
-    The scheduler counts that wait, also where the CPU has time left between rows of
-    packets."""
+    """A reader that waits for its CPU, which handles packets while another one is
+    idle, or which other programs use.  The scheduler counts that wait, also where the
+    CPU has time left between rows of packets."""
     for f in facts["flows"]:
         owner = f.get("owner", {})
         ticks = facts["cpus"].get(str(owner.get("cpu")), {})
-        total = max(1, sum(ticks.values()))
-        idle = ticks.get("idle", 0) / total
-        if owner.get("queued", 0.0) < QUEUED or idle < NO_IDLE \
+        if owner.get("queued", 0.0) < QUEUED or not ticks \
                 or f["d_bytes_received"] <= f["d_bytes_acked"]:
             continue
-        soft = (ticks["softirq"] + ticks["irq"]) / total
-        if soft > PACKETS and _spare(facts, str(owner["cpu"])):
+        idle = ticks["idle"] / max(1, sum(ticks.values()))
+        soft = packet_share(facts, owner["cpu"]) or 0.0
+        told = (f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
+                "time")
+        numbers = {"idle": idle, "softirq": soft, "queued": owner["queued"],
+                   "starved": True}
+        if soft <= PACKETS:
+            # Data must wait for it, and nothing else that it does.
+            if not f["low_rqueue"] or _wants(owner) < RUNS:
+                continue
+            beside = [one for one in others(facts, owner["cpu"])
+                      if one["pid"] != owner["pid"]][:3]
+            yield Diagnosis(
+                f"cpu {owner['cpu']}", "cpu", "medium",
+                f"{told} while data waits for it; it runs for "
+                f"{_wants(owner) - owner['queued']:.0%}" + (
+                    ", beside " + ", ".join(f"{one['comm']} ({one['used']:.0%})"
+                                            for one in beside) if beside else ""),
+                "it waits as long on another CPU, or without the other programs",
+                MOVED, numbers | {"beside": beside})
+            return
+        if idle >= NO_IDLE and _spare(facts, str(owner["cpu"])):
             yield Diagnosis(
                 f"cpu {owner['cpu']}", "placement", "medium",
-                f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
-                f"time, and packets take {soft:.0%} of it, while another one is idle",
-                "it waits as long after the reader moves", MOVED,
-                {"idle": idle, "softirq": soft, "queued": owner["queued"],
-                 "starved": True})
+                f"{told}, and packets take {soft:.0%} of it, while another one is idle",
+                "it waits as long after the reader moves", MOVED, numbers)
             return
 
 

@@ -14,10 +14,9 @@ from . import path_sums, units
 from .collect import Facts
 from .confidence import lower, upper
 from .diagnosis import Diagnosis
-from .path_sums import COSTLY, ENOUGH, Evidence
+from .path_sums import BUSY, COSTLY, ENOUGH, Evidence
 
-BUSY = 0.5          # busy share of a CPU above which work per packet matters,
-LIMITING = 0.8      # and from which it limits
+LIMITING = 0.8      # busy share of a CPU from which its work limits
 SINGLE = 0.7        # share of packets with one full-sized segment: none is merged
 FULL = 0.6          # of the MTU that is full-sized
 MERGES = 4          # segments that GRO merges at least, where packets come in rows

@@ -15,16 +15,14 @@ from . import path_sums
 from .collect import Facts
 from .confidence import LITTLE, each
 from .diagnosis import Diagnosis
-from .path_sums import Evidence
-from .rules_path import BUSY, weight
+from .path_sums import BUSY, Evidence
+from .rules_path import weight
 
 
 def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _reads(facts)
-    written = list(_writes(facts)) if facts.get("paths") else []
-    yield from written or _merged(facts)
-    if facts.get("paths"):
-        yield from _wakes(facts)
+    yield from list(_writes(facts)) or _merged(facts)
+    yield from _wakes(facts)
 
 
 READS = 3           # times the copy, or the stack's work, that a reader's time is
@@ -58,8 +56,10 @@ def _reads(facts: Facts) -> Iterator[Diagnosis]:
                 or busy < RUNNING or owner["system"] < owner["user"] / 4:
             continue
         read = each(flows[0], "read")
-        if read is None:
+        if read is None and "written_per_s" in owner:
             yield from _long_copies(flows, size, facts)
+        elif read is None:
+            continue    # what it writes may be what takes its time
         elif read <= LITTLE and any(f["low_rqueue"] > AHEAD * read for f in flows):
             yield _few_bytes(flows, read, facts)
 
@@ -78,7 +78,8 @@ def _few_bytes(flows: list[dict[str, Any]], read: float, facts: Facts) -> Diagno
     busy = owner["system"] + owner["user"]
     rate = calls["reads"] / max(1e-3, calls["seconds"])
     return Diagnosis(
-        f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads", "high",
+        f"{flows[0]['local']} > {flows[0]['remote']}", "tiny-reads",
+        "high" if "written_per_s" in owner else "medium",
         f"{owner['comm']} reads {rate:,.0f} times a second, {read:.3g} bytes each "
         f"time, though more waits; it never rests ({busy:.0%} of a CPU), and a call "
         f"costs more than the copy of {LITTLE} bytes",
@@ -136,7 +137,8 @@ def _small(f: dict[str, Any], facts: Facts, way: str) -> float:
     there, back = f"data_segs_{there}", f"data_segs_{back}"
     moved = "bytes_acked" if way == "tx" else "bytes_received"
     count = f.get(f"d_{there}", 0)
-    if not count or f[f"d_{moved}"] / count > SMALL * f["snd_mss"] \
+    size = f[f"d_{moved}"] / count if count else 0
+    if not 0 < size <= SMALL * f["snd_mss"] \
             or f.get(f"d_{back}", 0) > ONE_WAY * count:
         return 0.0
     return float(count / f.get("seconds", facts["interval"]))
@@ -160,10 +162,12 @@ def _writes(facts: Facts) -> Iterator[Diagnosis]:
     mine = [p for p in path_sums.data(facts, "tx") if p["segments"] == p["packets"]]
     flows = [(rate, f) for f in facts["flows"] if (rate := _small(f, facts, "tx"))]
     rate = sum(rate for rate, _ in flows)
-    if not mine or not _matters(rate, flows, facts):
+    if not _matters(rate, flows, facts):
         return
     most = max(flows, key=lambda one: one[0])[1]
-    size = path_sums.payload(mine) / path_sums.packets(mine)
+    # The kernel counts both; the profile only shows their part of the work.
+    size = sum(f["d_bytes_acked"] for _, f in flows) \
+        / sum(f["d_data_segs_out"] for _, f in flows)
     share = path_sums.share(facts, path_sums.spent(mine))
     wrote = each(most, "write")
     yield Diagnosis(
@@ -175,7 +179,7 @@ def _writes(facts: Facts) -> Iterator[Diagnosis]:
         {"bytes_per_packet": size, "packets_per_s": rate, "bytes_per_write": wrote},
         Evidence(path_sums.label(mine, "tx"), share,
                  gain=f"{share * (1 - SMALL):.0%} of the work, with four times the "
-                 "bytes in a packet"))
+                 "bytes in a packet") if mine else None)
 
 
 def _merged(facts: Facts) -> Iterator[Diagnosis]:
@@ -209,7 +213,7 @@ def _wakes(facts: Facts) -> Iterator[Diagnosis]:
               if "sleeps_per_s" in f.get("owner", {})}
     sleeps = sum(owner["sleeps_per_s"] for owner in owners.values())
     rate = sum(rate for rate, _ in flows)
-    if not rate or not mine or sleeps < WOKEN * rate \
+    if not rate or sleeps < WOKEN * rate \
             or not _matters(rate, flows, facts):
         return
     most = max(flows, key=lambda one: one[0])[1]
@@ -221,4 +225,5 @@ def _wakes(facts: Facts) -> Iterator[Diagnosis]:
         "the reader's CPU time stays the same with SO_RCVLOWAT", weight(50, facts),
         {"packets_per_s": rate, "sleeps_per_s": sleeps},
         Evidence(path_sums.label(mine, "rx"), share,
-                 gain=f"most of {share:.0%} of the work, and of the reader's switches"))
+                 gain=f"most of {share:.0%} of the work, and of the reader's switches")
+        if mine else None)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .collect import Facts
 from .diagnosis import Diagnosis
+from .path_sums import span
 
 FULL = 0.95         # share of a table that is full
 LOST_HERE = 0.05    # share of the bytes sent that a drop of this host explains
@@ -53,7 +54,8 @@ def _syn(facts: Facts) -> Iterator[Diagnosis]:
     cookies = snmp.get("TcpExt.TCPReqQFullDoCookies", 0)
     if dropped > 0 or cookies > 0:
         yield Diagnosis(
-            "host", "syn-queue", "high" if dropped else "medium",
+            "host", "syn-queue",
+            "high" if snmp.get("TcpExt.TCPReqQFullDrop", 0) > 0 else "medium",
             f"the queue of half-open connections was full: {dropped} SYNs dropped, "
             f"{cookies} answered with a cookie",
             "the counters stop with a longer backlog; then it is a SYN flood",
@@ -86,21 +88,25 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
     counted = False
     refused = facts["snmp"].get("TcpExt.IPReversePathFilter", 0)
     if refused > 0:
+        doubt = _doubt(refused, facts)
+        # Where it refuses much, connections may not even begin.
+        much = refused > NOISE * facts["snmp"].get("Ip.InReceives", 0)
         yield Diagnosis(
-            "host", "own-firewall", "high",
+            "host", "own-firewall",
+            "high" if not doubt else "medium" if much else "low",
             f"the reverse path filter (rp_filter) refused {refused} packets: the "
-            "route back to their sender leaves through another device",
-            "the counter grows with rp_filter=2", 91, {"rp_filter": refused})
+            "route back to their sender leaves through another device" + doubt,
+            "the counter grows with rp_filter=2", 4 if doubt and not much else 91,
+            {"rp_filter": refused})
     for rule, packets in (facts.get("firewall") or {}).items():
         if packets > 0:
-            seen = _suffering(facts)
-            counted = True
+            doubt = _doubt(packets, facts)
+            counted = counted or not doubt
             yield Diagnosis(
-                rule.partition(":")[0], "own-firewall", "high" if seen else "low",
-                f"a rule of this host's firewall stopped {packets} packets"
-                + ("" if seen else "; no connection suffers"),
+                rule.partition(":")[0], "own-firewall", "low" if doubt else "high",
+                f"a rule of this host's firewall stopped {packets} packets{doubt}",
                 "the counter grows and nothing is retransmitted",
-                93 if seen else 4, {"packets": packets})
+                4 if doubt else 93, {"packets": packets})
     for drop in facts.get("drops") or []:
         # A rule without a counter: pathprof saw what it dropped.
         if drop["reason"] == "netfilter_drop" and not counted \
@@ -112,6 +118,29 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 "no packet ends there with reason netfilter_drop", 93, dict(drop))
 
 
+NOISE = 0.1         # share of all packets that this filter refuses on a healthy host
+#: Packets that a rule stops for one that a connection misses, and the reverse, beyond
+#: which they are not the same.
+MANY, SEGMENTS = 8, 64
+
+
+def _doubt(packets: int, facts: Facts) -> str:
+    """Why what this host stopped is not what its connections miss, as text."""
+    if not _suffering(facts):
+        return "; no connection suffers"
+    # Tries to connect, sent again by either end, and segments sent again or early.
+    again = max(facts["snmp"].get("Tcp.RetransSegs", 0), sum(
+        f["d_total_retrans"] for f in facts["flows"]))
+    missed = again + sum(max(f.get("d_rcv_ooopack", 0), f["retransmits"],
+                             _lost_here(f)) for f in facts["flows"]) \
+        + sum(1 + one["retransmits"] for one in facts.get("unanswered") or [])
+    if packets > MANY * missed:
+        return f"; connections miss {missed}: the others are of other traffic"
+    if SEGMENTS * packets < again:
+        return f"; that does not explain {again} segments that were sent again"
+    return ""
+
+
 def _suffering(facts: Facts) -> bool:
     """Whether a connection lost packets, or is not answered."""
     return bool(facts["snmp"].get("Tcp.RetransSegs", 0) or facts.get("unanswered")
@@ -120,12 +149,15 @@ def _suffering(facts: Facts) -> bool:
                        for f in facts["flows"]))
 
 
-def _lost_here(f: dict[str, Any]) -> bool:
-    """Whether segments left the connection and never the host: they are neither
-    acknowledged nor in flight nor sent again, since the kernel knows of the drop."""
+def _lost_here(f: dict[str, Any]) -> int:
+    """Segments that left the connection and never the host, if they are many: they
+    are neither acknowledged nor in flight nor sent again, since the kernel knows of
+    the drop."""
     gone = f.get("d_bytes_sent", 0) - f.get("d_bytes_retrans", 0) \
         - f["d_bytes_acked"] - f["high_unacked"] * f["snd_mss"]
-    return bool(gone > LOST_HERE * max(1, f.get("d_bytes_sent", 0)))
+    if gone <= LOST_HERE * max(1, f.get("d_bytes_sent", 0)):
+        return 0
+    return int(gone / max(1, f["snd_mss"])) + 1
 
 
 def _owners(path: str, facts: Facts) -> set[str]:
@@ -149,7 +181,7 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
 
 def _quota(facts: Facts) -> Iterator[Diagnosis]:
     for path, waited in (facts.get("throttled") or {}).items():
-        share = waited / 1e6 / facts["interval"]
+        share = waited / 1e6 / span(facts, "counters")
         if share < WAITED:
             continue
         owners = _owners(path, facts)

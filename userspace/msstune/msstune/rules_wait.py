@@ -11,8 +11,9 @@ from typing import Any
 
 from . import units
 from .collect import Facts
-from .confidence import lower
+from .confidence import FILLED
 from .diagnosis import Diagnosis
+from .sockdiag import CLOSE_WAIT
 
 Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
@@ -27,9 +28,9 @@ DELAYED_ACK_US = 40_000
 BACKED_OFF = 2      # timeouts in a row that a lossy path explains
 #: Segments sent again that the peer had, and their share, which say that ACKs are lost.
 AT_LEAST, KNOWN = 2, 0.25
-#: The lower bound of that share of a connection that keeps losing ACKs, and timeouts
-#: in a row that are a dead path all the same.
-HABIT, MANY = 0.5, 6
+#: How many are the habit of a path, and timeouts in a row that are a dead one all the
+#: same.
+HABIT, MANY = 4, 6
 #: Share of connection attempts that needed a second SYN, and how many of them.
 AGAIN, ATTEMPTS = 0.5, 3
 #: Keepalive probes, and how many of them may be answered.
@@ -41,6 +42,11 @@ def seconds(f: Flow, facts: Facts) -> float:
     return float(f.get("seconds", facts["interval"]))
 
 
+def blocked(f: Flow) -> bool:
+    """Whether unread data fills the window, so that its sender must wait."""
+    return bool(f["low_rqueue"] >= FILLED * f["rcv_ssthresh"])
+
+
 def stopped(f: Flow, facts: Facts) -> Answer | None:
     """Data waits at either end, and not a byte moved."""
     if f["d_bytes_acked"] or f["d_bytes_received"] \
@@ -50,8 +56,9 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
                "retransmits": f["retransmits"], "snd_wnd": f["snd_wnd"],
                "snd_mss": f["snd_mss"], "unread": f["low_rqueue"],
                "timer": f["timer"], "bytes_acked": f.get("bytes_acked", 0)}
-    # One byte is the end of the stream, of a program that does not close.
-    if f["low_rqueue"] > 1:
+    # One byte is the end of the stream, of a program that does not close.  What came
+    # before it holds nobody back: the peer sends no more.
+    if f["low_rqueue"] > 1 and (f.get("state") != CLOSE_WAIT or blocked(f)):
         return ("reader-stopped", "high",
                 f"{units.size(f['low_rqueue'])} wait for the reader, which took "
                 f"nothing in {seconds(f, facts):.1f} s",
@@ -79,17 +86,21 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
         return ("path-down", "high",
                 f"{told}; the next hop {hop} does not answer ARP",
                 "the next hop answers (ip neigh)", numbers)
-    alive = [one for one in facts["flows"] if one["d_bytes_acked"]
-             and one["remote"].rpartition(":")[0].strip("[]") == address]
+    same = [one for one in facts["flows"]
+            if one["remote"].rpartition(":")[0].strip("[]") == address]
+    alive = [one for one in same if one["d_bytes_acked"]]
+    lost = _acks_lost(f, same, told, numbers)
+    if lost:
+        return lost
     if alive and f["retransmits"] <= BACKED_OFF:
         return ("loss", "medium",
                 f"{told}, while {len(alive)} other connections to that address move "
                 f"data; {f.get('total_retrans', 0)} segments were sent again before",
                 "no connection loses segments", numbers)
-    unreachable = facts["snmp"].get("Icmp.InDestUnreachs", 0) \
-        - facts["snmp"].get("IcmpMsg.InType3Code4", 0)
+    unreachable = facts["snmp"].get("Icmp.InDestUnreachs", 0)
     if unreachable > 0:
-        return ("path-down", "high",
+        # Datagrams to a closed port draw such errors as well, so one is no proof.
+        return ("path-down", "high" if unreachable >= f["retransmits"] else "medium",
                 f"{told}; {unreachable} ICMP errors say that a network or host is "
                 "unreachable", "a ping reaches the peer", numbers)
     size = (f["wqueue"] - f.get("notsent_bytes", 0)) / f["unacked"]
@@ -98,22 +109,14 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
                 f"{told}; the peer sends {f['d_segs_in']} segments meanwhile, which "
                 "acknowledge nothing: it repeats its SYN-ACK, since its queue of "
                 "accept() is full", "ListenOverflows does not grow there", numbers)
-    again, before = f.get("dsack_dups", 0), f.get("total_retrans", 0) - f["retransmits"]
-    few = f["retransmits"] <= BACKED_OFF
-    # DSACKs are lost with the ACKs that carry them, so a part says that ACKs are lost.
-    # Where that is more than half of them for certain, it explains more timeouts.
-    habit = again <= before and lower(again / max(1, before), before) >= HABIT \
-        and f["retransmits"] < MANY
-    if habit or few and again >= AT_LEAST and again >= KNOWN * before:
-        return ("ack-loss", "medium" if habit else "low",
-                f"{told}; the peer already had {again} of {before} segments that were "
-                "sent again before (DSACK): data arrives, and its ACKs are lost",
-                "no DSACKs", numbers | {"dsack_dups": again, "total_retrans": before})
     if f.get("bytes_acked", 0) > 10 * f["snd_mss"]:
         # Segments of this size have arrived before.
+        few = bool(alive) or f["retransmits"] <= BACKED_OFF
         return ("path-down", "low" if few else "medium",
                 f"{told}; {units.size(f['bytes_acked'])} were acknowledged before, "
-                "in segments of the same size",
+                "in segments of the same size" + (
+                    f"; {len(alive)} other connections to that address move data"
+                    if alive else ""),
                 "a ping of that size (ping -M do -s) reaches the peer; then its "
                 "firewall or process is the cause", numbers)
     if size > 536:
@@ -124,6 +127,26 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
                 "another fault", numbers)
     return ("unknown", "low", f"{told}; the path or the peer",
             "a ping reaches the peer", numbers)
+
+
+def _acks_lost(f: Flow, same: list[Flow], told: str,
+               numbers: dict[str, Any]) -> Answer | None:
+    """Segments that were sent again before had arrived, also those of other
+    connections to the address (@same): ACKs are lost, and perhaps these as well."""
+    again = sum(one.get("dsack_dups", 0) for one in same)
+    before = sum(max(0, one.get("total_retrans", 0) - one["retransmits"])
+                 for one in same)
+    if again < AT_LEAST or again < KNOWN * before or f["retransmits"] >= MANY:
+        return None
+    # DSACKs are lost with the ACKs that carry them, so a part says that ACKs are lost.
+    # Where some were, a dead path would be a second fault at the same time.
+    habit = again >= HABIT
+    if not habit and f["retransmits"] > BACKED_OFF:
+        return None
+    return ("ack-loss", "medium" if habit else "low",
+            f"{told}; the peer already had {again} of {before} segments that were "
+            "sent again before (DSACK): data arrives, and its ACKs are lost",
+            "no DSACKs", numbers | {"dsack_dups": again, "total_retrans": before})
 
 
 def corked(f: Flow, numbers: dict[str, Any]) -> Answer:
@@ -188,7 +211,8 @@ def unanswered(facts: Facts) -> list[Diagnosis]:
             told += f"; the next hop {hop} does not answer" if down else \
                 f"; {icmp} ICMP errors"
             found.append(Diagnosis(
-                remote, "path-down", "high", told, "a ping reaches it", STOPPED,
+                remote, "path-down", "high" if down or icmp >= len(mine) else "medium",
+                told, "a ping reaches it", STOPPED,
                 {"attempts": len(mine), "icmp": icmp}))
         elif silent:
             found.append(Diagnosis(

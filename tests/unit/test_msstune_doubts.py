@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Facts that are missing, late or harmless, and evidence that names the wrong cause:
+what msstune must not conclude from them."""
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "userspace/msstune"))
+
+from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
+from msstune import (  # noqa: E402
+    collect,
+    collect_device,
+    collect_host,
+    collect_tasks,
+    diagnose,
+    profile_recorder,
+)
+from msstune.errors import UsageError  # noqa: E402
+
+
+def found(**more):
+    return diagnose.diagnose(facts(**more))
+
+
+def first(**more):
+    return found(**more)[0]
+
+
+def named(limit, **more):
+    return next((d for d in found(**more) if d.limit == limit), None)
+
+
+def wrong(diagnoses):
+    """Faults that the answer would name."""
+    return [d.limit for d in diagnoses if d.wrong and d.weight >= 5]
+
+
+# --- Facts that are missing or late -------------------------------------------
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Facts of 0.3 s, where one collector fails the first time it is asked."""
+    def collected(module, name):
+        real, asked = getattr(module, name), []
+
+        def read(*words):
+            asked.append(words)
+            if len(asked) == 1:
+                raise OSError("not now")
+            return real(*words)
+        monkeypatch.setattr(module, name, read)
+        return collect.collect(0.3, looks=2)
+    return collected
+
+
+@pytest.mark.parametrize("module, name, key", [
+    (collect, "snmp", "snmp"), (collect, "softnet", "softnet"),
+    (collect_device, "devices", "devices"), (collect_host, "firewall", "firewall")])
+def test_counters_since_boot_are_no_difference(quick, module, name, key):
+    """Else what a host counted since its boot happened in these seconds."""
+    some = quick(module, name)
+    assert not some[key] and any("not now" in line for line in some["missing"])
+
+
+def test_a_late_reading_of_devices_has_its_own_time():
+    """A tbf that sends at half of its limit, read twice as far apart."""
+    queue = {"kind": "tbf", "drops": 0, "packets": 9, "bytes": 2 * 10**6,
+             "options": {"rate": 10**6}}
+    slow = {"devices": {"eth0": DEVICE | {"qdiscs": [queue]}}}
+    odd = {"high_unacked": 20}
+    assert first(flow=odd, **slow).limit == "shaper"
+    assert first(flow=odd, spans={"devices": 4.0}, **slow).limit == "unknown"
+    quota = {"throttled": {"/slow": 300_000}}
+    owner = {"owner": {"pid": 1, "cpu": 0, "comm": "app", "cgroup": "/slow/x"}}
+    assert named("cpu-quota", flow=owner, **quota)
+    assert not named("cpu-quota", flow=owner, spans={"counters": 9.0}, **quota)
+
+
+def test_a_profile_that_cannot_be_read_costs_no_other_fact(monkeypatch, tmp_path):
+    class Broken:
+        pid, missing = 0, ""
+
+        def start(self):
+            pass
+
+        close = start
+
+        def stop(self):
+            return tmp_path / "profile"
+    (tmp_path / "profile").write_text("{")
+    monkeypatch.setattr(profile_recorder, "Recorder", Broken)
+    monkeypatch.setattr(collect, "_collect", lambda *_: {"missing": [], "flows": []})
+    some = collect.collect(0.1, record=True)
+    assert some["flows"] == [] and "profile" in some["missing"][0]
+    with pytest.raises(UsageError):     # one that the user names is an error
+        collect.profile_facts.read(tmp_path / "profile")
+
+
+def test_a_recorder_without_setpriv_or_end(monkeypatch, tmp_path):
+    tool = tmp_path / "pathprof"
+    tool.write_text("""#!/usr/bin/python3
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.write(int(sys.argv[sys.argv.index("--ready-fd") + 1]), b"\\n")
+time.sleep(60)
+""")
+    tool.chmod(0o755)
+    monkeypatch.setattr(profile_recorder.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    one = profile_recorder.Recorder()
+    one.start()
+    assert one.missing == "no setpriv on PATH" and one.stop() is None
+    one.close()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    two = profile_recorder.Recorder()
+    two.start()
+    monkeypatch.setattr(profile_recorder, "PATIENCE", 0.5)
+    assert two.stop() is None and two.missing == "pathprof did not end in 0.5 s"
+    two.close()
+
+
+WINDOW = {"d_rwnd_limited": 10**6, "high_snd_wnd": 200_000, "snd_wnd": 200_000,
+          "low_snd_wnd": 200_000}
+CALLS = {"reads": 500, "writes": 0, "seconds": .25, "bytes_read": 500 * 65536,
+         "bytes_written": 0}
+OWNER = {"pid": 7, "cpu": 0, "comm": "reader", "cgroup": "/", "user": .5,
+         "system": .45, "queued": 0.01, "sleeps_per_s": 0, "written_per_s": 0,
+         "calls": CALLS}
+UNREAD = RECEIVER | {"low_rqueue": 10**6, "high_rqueue": 2 * 10**6, "rqueue": 10**6}
+
+
+@pytest.mark.parametrize("flow, more, limit", [
+    (WINDOW, {"cpus": {}}, "receive-window"),
+    (WINDOW | {"min_rtt": 2**32 - 1}, {}, "receive-window"),
+    (UNREAD | {"owner": OWNER}, {"cpus": {}}, "application-receive")])
+def test_a_missing_fact_rules_nothing_out(flow, more, limit):
+    assert first(flow=flow | {"min_rtt": 10000}).confidence == "high"
+    one = first(flow=flow, **more)
+    assert (one.limit, one.confidence) == (limit, "medium")
+
+
+def test_a_reader_whose_writes_are_not_counted():
+    """They may be what takes its time."""
+    few = OWNER | {"calls": CALLS | {"bytes_read": 500 * 16}}
+    flow = UNREAD | {"d_bytes_received": 10**6}
+    assert first(flow=flow | {"owner": few}).confidence == "high"
+    less = {key: value for key, value in few.items() if key != "written_per_s"}
+    one = first(flow=flow | {"owner": less})
+    assert (one.limit, one.confidence) == ("tiny-reads", "medium")
+
+
+def test_usage_without_the_file_of_bytes(monkeypatch):
+    monkeypatch.setattr(collect_host, "_written", lambda _: None)
+    used = collect_host.usage({1})
+    spent = collect_host.usage_since(used)[1]
+    assert "system" in spent and "written_per_s" not in spent
+
+
+# --- A program that waits for its CPU -----------------------------------------
+
+WAITS = UNREAD | {"owner": OWNER | {"user": .4, "system": .1, "queued": .45}}
+TAKEN = {"cpus": {"0": CPU | {"user": 160, "idle": 0}, "1": CPU}}
+
+
+def test_a_cpu_that_other_programs_use():
+    one = first(flow=WAITS, **TAKEN, tasks={"0": [
+        {"pid": 9, "comm": "busy", "kernel": False, "used": .5},
+        {"pid": 7, "comm": "reader", "kernel": False, "used": .5}]})
+    assert (one.limit, one.confidence) == ("cpu", "medium")
+    assert "beside busy (50%)" in one.why
+    assert "see cpu" in named("application-receive", flow=WAITS, **TAKEN).why
+    # One that does not wait, or for which nothing waits.
+    rests = WAITS | {"owner": WAITS["owner"] | {"queued": .05}}
+    assert first(flow=rests, **TAKEN).limit == "application-receive"
+    idle = RECEIVER | {"owner": WAITS["owner"]}
+    assert named("cpu", flow=idle, **TAKEN).confidence == "low"
+
+
+def test_a_polling_thread_handles_packets():
+    """The kernel counts its time as a program's."""
+    napi = {"pid": 20, "comm": "napi/eth0-8193", "kernel": True, "used": .45}
+    busy = {"cpus": {"0": CPU | {"idle": 1, "system": 90, "user": 90}, "1": CPU}}
+    assert first(flow=WAITS, **busy, tasks={"0": [napi]}).limit == "placement"
+    named_so = napi | {"kernel": False}     # a program may call itself anything
+    assert first(flow=WAITS, **busy, tasks={"0": [named_so]}).limit == "cpu"
+
+
+def test_a_reader_that_rests_is_no_reason_to_move_it():
+    busy = {"cpus": {"0": CPU | {"idle": 1, "softirq": 60, "user": 120}, "1": CPU}}
+    rests = OWNER | {"user": .01, "system": .02, "queued": 0.0}
+    flow = RECEIVER | {"owner": rests}
+    assert named("placement", flow=flow | {"owner": OWNER}, **busy)
+    assert not named("placement", flow=flow, **busy)
+
+
+def test_tasks_of_this_host():
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            before = collect_tasks.tasks()
+            time.sleep(1)
+            used = collect_tasks.since(before, set())
+            mine = [one for some in used.values() for one in some
+                    if one["pid"] == busy.pid]
+            assert mine and mine[0]["used"] > .05 and not mine[0]["kernel"]
+            assert not [one for some in collect_tasks.since(before, {busy.pid}).values()
+                        for one in some if one["pid"] == busy.pid]
+        finally:
+            busy.kill()
+
+
+# --- What is too little -------------------------------------------------------
+
+LOST = {"d_total_retrans": 500, "d_data_segs_out": 20_000}
+
+
+@pytest.mark.parametrize("more", [
+    {"devices": {"eth0": DEVICE | {"rx": {"packets": 20_000, "missed_errors": 1}}}},
+    {"devices": {"eth0": DEVICE | {"rx": {"packets": 20_000, "crc_errors": 1}}}},
+    {"softnet": [{"cpu": 0, "processed": 20_000, "dropped": 1, "squeezed": 0}]},
+    {"firewall": {"ip filter in handle 3: drop": 1}}])
+def test_one_drop_does_not_explain_many_losses(more):
+    assert first(flow=LOST, **more).limit == "loss"
+    # Nor does it matter where no connection lost anything.
+    assert not wrong(found(flow={"rtt": 25000}, **more))
+
+
+def test_a_firewall_that_drops_other_traffic():
+    """Any host in the Internet drops scans, and sends a segment again now and then."""
+    scans = {"firewall": {"ip filter in handle 3: drop": 900}}
+    assert "own-firewall" not in wrong(found(flow={"d_total_retrans": 3}, **scans))
+    assert "own-firewall" in wrong(found(flow={"d_total_retrans": 300}, **scans))
+
+
+def test_the_reverse_path_filter_of_a_healthy_host():
+    noise = {"snmp": {"TcpExt.IPReversePathFilter": 20, "Ip.InReceives": 20_000}}
+    assert not wrong(found(flow={"rtt": 25000}, **noise))
+
+
+def test_a_listener_that_is_restarted_has_no_full_queue():
+    assert named("syn-queue", snmp={"TcpExt.ListenDrops": 1}).confidence == "medium"
+    assert named("syn-queue", snmp={"TcpExt.TCPReqQFullDrop": 1}).confidence == "high"
+
+
+def test_two_losses_are_not_certain():
+    for count, confident in ((2, "medium"), (90, "high")):
+        recovered = {"TcpExt.TCPSackRecovery": count, "Tcp.RetransSegs": count}
+        one = first(flow={"d_total_retrans": count, "d_data_segs_out": 3000},
+                    snmp=recovered)
+        assert (one.limit, one.confidence) == ("loss", confident)
+
+
+def test_an_offload_that_is_off_on_an_idle_host():
+    off = {"eth0": DEVICE | {"offload": {"gro": "off"}, "rx": {
+        "packets": 10**5, "bytes": 15 * 10**7}}}
+    assert not wrong(found(flow={"rtt": 25000, "high_unacked": 20}, devices=off))
+
+
+def test_interrupts_of_another_device():
+    """eth10 is not eth1."""
+    busy = {"cpus": {"0": CPU | {"idle": 20, "system": 150}, "1": CPU}}
+    many = {"packets": 2 * 10**5, "bytes": 3 * 10**8}
+    for name, limit in (("eth1", "interrupt-rate"), ("eth10", "unknown")):
+        one = first(flow={"high_unacked": 20}, devices={"eth1": DEVICE | {"rx": many}},
+                    irqs={f"24 {name}-rx-0": {"0": 180_000}}, **busy)
+        assert one.limit == limit
+
+
+def test_a_connection_within_the_host_waits_for_no_interrupt():
+    held = {"eth0": DEVICE | {"coalesce": {"rx-usecs": "250"}}}
+    local = SENDER | {"min_rtt": 40, "rtt": 50, "remote": "10.0.0.1:80"}
+    assert named("coalescing", devices=held, flows=[SENDER | {"min_rtt": 400}])
+    assert not named("coalescing", devices=held, flows=[SENDER, local])
+
+
+def test_reordering_that_takes_no_time():
+    """Software that splits on another CPU reorders, within a round trip of 50 us."""
+    often = {"d_reord_seen": 300, "d_delivered": 17_000, "high_unacked": 20}
+    assert first(flow=often).limit == "reordering"
+    assert first(flow=often | {"rtt": 60, "min_rtt": 50}).limit == "unknown"
+
+
+# --- States that pass ---------------------------------------------------------
+
+def test_a_window_that_grows_is_no_slow_reader():
+    grows = WINDOW | {"low_snd_wnd": 50_000, "falls_snd_wnd": 0}
+    one = first(flow=grows)
+    assert (one.limit, one.confidence) == ("receive-window", "medium")
+    assert "still grows" in one.why
+    assert first(flow=grows | {"falls_snd_wnd": 2}).limit == "peer-application"
+
+
+def test_a_buffer_that_grows_is_not_fixed():
+    flow = RECEIVER | {"rcv_ssthresh": 131072, "rcvbuf": 262144}
+    assert first(flow=flow | {"low_rcvbuf": 262144}).limit == "receive-buffer-fixed"
+    assert first(flow=flow | {"low_rcvbuf": 131072}).limit == "unknown"
+
+
+STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "seconds": 2, "unacked": 0,
+         "notsent_bytes": 0, "wqueue": 0, "low_rqueue": 200, "high_rqueue": 200,
+         "rqueue": 200}
+
+
+def test_unread_bytes_of_a_peer_that_has_gone():
+    """A program that leaks connections holds nobody back."""
+    busy = SENDER | {"d_rwnd_limited": 1_900_000, "high_snd_wnd": 65536,
+                     "low_snd_wnd": 65000}
+    for state, limits in ((8, ["receive-window"]), (1, ["receive-window",
+                                                        "reader-stopped"])):
+        left = RECEIVER | STILL | {"state": state, "local": "10.0.0.1:80"}
+        assert wrong(found(flows=[busy, left])) == limits
+
+
+def test_bursts_over_a_link_need_no_slow_start():
+    pauses = {"d_busy_time": 100_000, "high_last_data_sent": 700, "rto": 210_000,
+              "total_retrans": 0, "snd_cwnd": 90, "d_data_segs_out": 400}
+    slow = {"sysctl": facts()["sysctl"] | {
+        "net.ipv4.tcp_slow_start_after_idle": "1"}}
+    assert first(flow=pauses, **slow).limit == "idle-restart"
+    assert not wrong(found(flow=pauses | {"rtt": 250, "min_rtt": 200}, **slow))
+
+
+# --- Several connections ------------------------------------------------------
+
+def test_connections_with_the_same_limit_weigh_together():
+    """Ten that a window limits are no less limited than one."""
+    many = [SENDER | WINDOW | {"local": f"10.0.0.1:{4000 + n}"} for n in range(10)]
+    one = diagnose.diagnose(facts(flow=WINDOW))[0]
+    all_ = diagnose.diagnose(facts(flows=many))
+    assert all_[0].limit == "receive-window"
+    assert all_[0].weight == pytest.approx(one.weight)
+    assert all(d.weight < 6 for d in all_[1:])
+
+
+SILENT = {"unacked": 20, "retransmits": 4, "d_bytes_acked": 0, "wqueue": 50_000,
+          "notsent_bytes": 0, "bytes_acked": 10**7, "seconds": 2, "dsack_dups": 1,
+          "total_retrans": 6}
+
+
+def test_connections_to_one_address_have_one_path():
+    """DSACKs of another one say as well that ACKs are lost; and a path that carries
+    others is not down."""
+    moves = SENDER | {"local": "10.0.0.1:40001"}
+    spurious = moves | {"total_retrans": 8, "dsack_dups": 5}
+    for other, limit, confident in ((None, "path-down", "medium"),
+                                    (moves, "path-down", "low"),
+                                    (spurious, "ack-loss", "medium")):
+        flows = [SENDER | SILENT, *([other] if other else [])]
+        one = diagnose.diagnose(facts(flows=flows))[0]
+        assert (one.limit, one.confidence) == (limit, confident)
+
+
+def test_an_icmp_error_may_be_of_a_datagram():
+    for count, confident in ((1, "medium"), (4, "high")):
+        one = first(flow=SILENT, snmp={"Icmp.InDestUnreachs": count})
+        assert (one.limit, one.confidence) == ("path-down", confident)
