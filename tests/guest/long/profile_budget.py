@@ -25,11 +25,13 @@ from msstune import profile_recorder  # noqa: E402
 #: Share of the load's instructions.
 LIMIT = 0.01
 RUNS = int(os.environ.get("MSSTUNE_RUNS", "3"))
-#: Arguments of tcpload rounds, for some 1 s each: the first burst, which begins at
-#: once, then weighs more than in a diagnosis of 2 s.
+#: How long the loads last, s: in 1 s the first burst, which begins at once, weighs
+#: more than in a diagnosis of 3 s.
+SECONDS = int(os.environ.get("MSSTUNE_SECONDS", "1"))
+#: Arguments of tcpload rounds.
 LOADS = {
-    "ping-pong": ["--answers", "--size", "1", "--count", "30000"],
-    "64 KB writes": ["--size", "65536", "--count", "10000"],
+    "ping-pong": ["--answers", "--size", "1", "--count", str(30_000 * SECONDS)],
+    "64 KB writes": ["--size", "65536", "--count", str(10_000 * SECONDS)],
 }
 PACKETS = Path("/sys/class/net/lo/statistics/rx_packets")
 
