@@ -21,7 +21,7 @@ from msstune import (  # noqa: E402
     diagnose,
     profile_recorder,
 )
-from msstune.errors import UsageError  # noqa: E402
+from msstune.errors import TuneError, UsageError  # noqa: E402
 
 
 def found(**more):
@@ -160,6 +160,34 @@ def test_usage_without_the_file_of_bytes(monkeypatch):
     used = collect_host.usage({1})
     spent = collect_host.usage_since(used)[1]
     assert "system" in spent and "written_per_s" not in spent
+
+
+SAMPLED = {"samples": {"kernel": 900, "nf_tables": 100}, "samples_of": {
+    "0": {"kernel": 150, "nf_tables": 100}, "1": {"kernel": 750}}}
+WORKS = {"cpus": {"0": CPU | {"idle": 20, "system": 150}, "1": CPU}}
+
+
+def test_the_share_of_the_cpu_that_is_busy():
+    """Others do other work, so netfilter's share of all is small."""
+    rules = {"firewall_rules": {"input": 60}}
+    assert named("netfilter-cost", **SAMPLED, **WORKS, **rules).numbers["share"] == .4
+    one = {"samples": SAMPLED["samples"]}
+    assert not named("netfilter-cost", **one, **WORKS, **rules)
+    # On an idle CPU it limits nothing; of rules that were not seen it may be.
+    assert not named("netfilter-cost", **SAMPLED, **rules)
+    assert not named("netfilter-cost", **SAMPLED, **WORKS)
+    assert named("netfilter-cost", **SAMPLED, **WORKS, missing=[
+        "firewall_rules: no nft on PATH"]).confidence == "medium"
+
+
+def test_rules_without_nft(monkeypatch, tmp_path):
+    path = tmp_path / "modules"
+    path.write_text("nf_tables 360448 0 - Live 0x0\n")
+    monkeypatch.setattr(collect_host.shutil, "which", lambda _: None)
+    with pytest.raises(TuneError, match="no nft"):
+        collect_host.firewall_rules(path)
+    path.write_text("")
+    assert collect_host.firewall_rules(path) == {}
 
 
 # --- A program that waits for its CPU -----------------------------------------

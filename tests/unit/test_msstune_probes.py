@@ -163,7 +163,7 @@ def sample(address, process=1):
 
 def drained(raw):
     one = collect_samples.Sampler.__new__(collect_samples.Sampler)
-    one._page, one._rings, one._seen, one._own = 4096, [(-1, raw)], [], {42}
+    one._page, one._rings, one._seen, one._own = 4096, [(3, -1, raw)], [], {42}
     one.drain()
     return one._seen
 
@@ -172,7 +172,7 @@ def drained(raw):
 def test_samples_are_read_to_the_end_and_around_it(tail):
     lost = struct.pack("=IHHQQ", 2, 0, 24, 1, 3)
     raw = ring([sample(11), lost, sample(12), sample(13, process=42)], tail)
-    assert drained(raw) == [11, 12]     # 42 is our own
+    assert drained(raw) == [(3, 11), (3, 12)]   # 42 is our own
     assert struct.unpack_from("=QQ", raw, collect_samples.HEAD)[0] == \
         struct.unpack_from("=Q", raw, collect_samples.TAIL)[0]
     assert drained(raw) == []

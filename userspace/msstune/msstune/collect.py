@@ -354,8 +354,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
         "time": int(time.time()), "interval": took, "netns": system.netns(),
         "page": os.sysconf("SC_PAGE_SIZE"),
         "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        "hertz": os.sysconf("SC_CLK_TCK"), "samples": samples,
-        "tasks": tasks,
+        "hertz": os.sysconf("SC_CLK_TCK"), "tasks": tasks,
+        "samples": collect_samples.joined(samples), "samples_of": samples,
         "own": sum(one["user"] + one["system"] for one in watched.values())}
     old_soft = {row["cpu"]: row for row in soft or []}
     facts["softnet"] = [

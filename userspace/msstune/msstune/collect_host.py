@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import sockdiag, system
+from .errors import NotSupported
 
 CGROUPS = Path("/sys/fs/cgroup")
 MOST_CGROUPS = 2000
@@ -95,8 +96,10 @@ def _ruleset() -> list[dict[str, Any]]:
     return found
 
 
-def firewall_rules() -> dict[str, int]:
+def firewall_rules(modules: Path = Path("/proc/modules")) -> dict[str, int]:
     """How many rules each hook of netfilter has, all chains of it together."""
+    if not shutil.which("nft") and "\nnf_tables " in "\n" + modules.read_text("ascii"):
+        raise NotSupported("no nft on PATH")    # there may be rules
     hooks: dict[tuple[str, str, str], str] = {}
     found: dict[str, int] = {}
     for item in _ruleset():

@@ -45,14 +45,23 @@ def named(address: int, known: list[tuple[int, int, str]]) -> str:
     return known[at][2] if at >= 0 and address < known[at][1] else "kernel"
 
 
+def joined(samples: dict[str, dict[str, int]]) -> dict[str, int]:
+    """Samples of all CPUs, by module."""
+    found = dict[str, int]()
+    for some in samples.values():
+        for name, count in some.items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
 class Sampler:
     """Samples of these CPUs, in the kernel only, without idle time in it.  @own: the
     processes that watch, whose work is no traffic's."""
 
     def __init__(self, cpus: list[int], own: set[int]) -> None:
         self._page = mmap.PAGESIZE
-        self._rings: list[tuple[int, mmap.mmap]] = []
-        self._seen: list[int] = []
+        self._rings: list[tuple[int, int, mmap.mmap]] = []  # CPU, event, samples
+        self._seen: list[tuple[int, int]] = []  # CPU and address
         self._own = own
         try:
             for cpu in cpus[:MOST]:
@@ -60,7 +69,7 @@ class Sampler:
                     cpu, PERIOD, SAMPLE_IP | SAMPLE_TID,
                     perf_events.EXCLUDE_USER | perf_events.EXCLUDE_IDLE)
                 try:
-                    self._rings.append((event, mmap.mmap(
+                    self._rings.append((cpu, event, mmap.mmap(
                         event, (1 + PAGES) * self._page)))
                 except BaseException:
                     os.close(event)
@@ -71,7 +80,7 @@ class Sampler:
 
     def drain(self) -> None:
         """Take what was sampled, before the kernel has no room for more."""
-        for _, ring in self._rings:
+        for cpu, _, ring in self._rings:
             head, = struct.unpack_from("=Q", ring, HEAD)
             tail, = struct.unpack_from("=Q", ring, TAIL)
             data = ring[self._page:]
@@ -84,7 +93,7 @@ class Sampler:
                     address, process, _ = _SAMPLE.unpack(self._piece(
                         data, at + _HEAD.size, _SAMPLE.size))
                     if process not in self._own:
-                        self._seen.append(address)
+                        self._seen.append((cpu, address))
                 tail += size
             struct.pack_into("=Q", ring, TAIL, head)
 
@@ -95,16 +104,16 @@ class Sampler:
         return (data[at:at + size] + data[:size])[:size]
 
     def counted(self) -> dict[str, Any]:
-        """Samples by module."""
+        """Samples by CPU and module."""
         self.drain()
-        known, found = modules(), dict[str, int]()
-        for address in self._seen:
-            name = named(address, known)
-            found[name] = found.get(name, 0) + 1
+        known, found = modules(), dict[str, dict[str, int]]()
+        for cpu, address in self._seen:
+            mine, name = found.setdefault(str(cpu), {}), named(address, known)
+            mine[name] = mine.get(name, 0) + 1
         return found
 
     def close(self) -> None:
-        for event, ring in self._rings:
+        for _, event, ring in self._rings:
             ring.close()
             os.close(event)
         self._rings = []

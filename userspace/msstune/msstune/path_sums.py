@@ -92,13 +92,18 @@ def label(paths: list[Path], way: str) -> str:
 def busy(facts: dict[str, Any]) -> float:
     """Busy share of the busiest CPU that works for the kernel, too.  One that only
     runs a program gains nothing from cheaper packets."""
-    found = [0.0]
-    for spent_ in facts.get("cpus", {}).values():
-        ticks = max(1, sum(spent_.values()))
-        kernel = (spent_["system"] + spent_["irq"] + spent_["softirq"]) / ticks
-        if kernel >= KERNEL:
-            found.append(1 - (spent_["idle"] + spent_["iowait"]) / ticks)
-    return max(found)
+    return max((busy_cpu(facts, cpu) for cpu in facts.get("cpus", {})), default=0.0)
+
+
+def busy_cpu(facts: dict[str, Any], cpu: str) -> float:
+    """The same, of one CPU; 0: it only runs a program, or is not known."""
+    spent_ = facts.get("cpus", {}).get(cpu)
+    if not spent_:
+        return 0.0
+    ticks = max(1, sum(spent_.values()))
+    kernel = (spent_["system"] + spent_["irq"] + spent_["softirq"]) / ticks
+    return float(1 - (spent_["idle"] + spent_["iowait"]) / ticks) \
+        if kernel >= KERNEL else 0.0
 
 
 def span(facts: dict[str, Any], what: str) -> float:
