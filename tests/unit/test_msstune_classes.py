@@ -241,5 +241,6 @@ def test_little_unsent_data_is_no_reason_for_larger_buffers():
 @pytest.mark.parametrize("flight, confidence", [(10, "medium"), (40, "high")])
 def test_single_losses_of_a_small_window_may_be_a_policer(flight, confidence):
     other = snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95)
-    first = found({**LOST, "snd_cwnd": flight}, **other)[0]
+    varied = {"low_snd_ssthresh": 30, "high_snd_ssthresh": 60}
+    first = found({**LOST, "snd_cwnd": flight, **varied}, **other)[0]
     assert (first.limit, first.confidence) == ("loss", confidence)

@@ -278,9 +278,13 @@ def test_a_listener_that_is_restarted_has_no_full_queue():
 def test_two_losses_are_not_certain():
     for count, confident in ((2, "medium"), (90, "high")):
         recovered = {"TcpExt.TCPSackRecovery": count, "Tcp.RetransSegs": count}
-        one = first(flow={"d_total_retrans": count, "d_data_segs_out": 3000},
-                    snmp=recovered)
+        flow = {"d_total_retrans": count, "d_data_segs_out": 3000,
+                "snd_ssthresh": 60, "low_snd_ssthresh": 30, "high_snd_ssthresh": 60}
+        one = first(flow=flow, snmp=recovered)
         assert (one.limit, one.confidence) == ("loss", confident)
+        # All at one window: a policer is not ruled out.
+        same = first(flow=flow | {"low_snd_ssthresh": 58}, snmp=recovered)
+        assert (same.limit, same.confidence) == ("loss", "medium")
 
 
 def test_an_offload_that_is_off_on_an_idle_host():

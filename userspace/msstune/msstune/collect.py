@@ -69,7 +69,8 @@ GROWING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans",
            "rcv_ooopack", "drops")
 #: Fields whose range over the interval matters; added as low_NAME and high_NAME.
 RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
-          "notsent_bytes", "wmem_queued", "last_data_sent", "rcvbuf")
+          "notsent_bytes", "wmem_queued", "last_data_sent", "rcvbuf",
+          "snd_ssthresh")
 
 
 def snmp(net: Path) -> dict[str, int]:

@@ -34,6 +34,7 @@ SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
 OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit,
+VARIED = 1.3         # times by which windows differ at which losses are random
 TIMELY = 0.1         # and of the time that they take
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
@@ -416,16 +417,24 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
                 "recovery: a policer, or a queue shorter than a burst",
                 "losses come one by one; then they are random", numbers)
     # Without recoveries in the interval a policer is not ruled out, nor with few
-    # segments in flight: it then drops one of them.
+    # segments in flight: it then drops one of them; nor if all were at one window.
     single = 0 < group <= SINGLE and f["cc"] != "bbr" \
         and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
-        and lower(loss, f["d_data_segs_out"]) >= LOSS
+        and lower(loss, f["d_data_segs_out"]) >= LOSS and _varied(f)
     return ("loss", "high" if single else "medium",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
             f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
             + ("" if single else ": at random, or by a policer")
             + f"; Reno would reach {units.bits(model)}",
             "losses stop at a lower rate; then it is congestion", numbers)
+
+
+def _varied(f: Flow) -> bool:
+    """Whether losses came at congestion windows of different sizes: a policer and a
+    short queue drop at the same one each time."""
+    most = f.get("high_snd_ssthresh", 0)
+    return bool(most < rules_route.INFINITE
+                and most > VARIED * f.get("low_snd_ssthresh", most))
 
 
 def _reordered(f: Flow, facts: Facts) -> bool:
