@@ -237,10 +237,10 @@ def test_faults(paths, flow, more, limit, setting):
     assert [p.setting for p in mine if p.setting] == [setting] * bool(setting)
     assert mine and all(p.share and p.of for p in mine)
     # Without its profile none of these is named so, but for what the kernel counts of
-    # connections and programs.
+    # connections, programs and queues.
     del some["paths"]
     named = limit in [d.limit for d in diagnose.diagnose(some)]
-    assert named == (limit in ("wake-ups", "small-writes"))
+    assert named == (limit in ("wake-ups", "small-writes", "requeues"))
 
 
 @pytest.mark.parametrize("paths, flow, more", [

@@ -24,11 +24,11 @@ MERGES = 4          # segments that GRO merges at least, where packets come in r
 
 def diagnose(facts: Facts) -> Iterator[Diagnosis]:
     yield from _netfilter(facts)
+    yield from _requeued(facts)
     if not facts.get("paths"):
         return
     yield from _not_merged(facts)
     yield from _split(facts)
-    yield from _requeued(facts)
     yield from _queued(facts)
 
 
