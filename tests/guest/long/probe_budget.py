@@ -41,7 +41,7 @@ def load(words, what):
     for counter in counters:
         os.close(counter)
     if sampler:
-        counted = sum(sampler.counted().values())
+        counted = sum(collect_samples.joined(sampler.counted()).values())
         sampler.close()
     return {"ns": ns, "after_ns": 0, "workload": "", "rounds": 1, "packets": int(
         budget.PACKETS.read_text()) - packets}, counted
