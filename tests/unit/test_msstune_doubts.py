@@ -317,6 +317,14 @@ def test_reordering_that_takes_no_time():
     assert first(flow=often | {"rtt": 60, "min_rtt": 50}).limit == "unknown"
 
 
+def test_reordering_by_a_cpu_without_idle_time_is_a_symptom():
+    again = {"d_total_retrans": 60, "d_dsack_dups": 20, "d_reord_seen": 90}
+    full = {"cpus": {"0": CPU | {"idle": 2, "system": 170}, "1": CPU}}
+    for more, confident in (({}, "medium"), (full, "low")):
+        one = named("reordering", flow=again, **more)
+        assert one.confidence == confident
+
+
 # --- States that pass ---------------------------------------------------------
 
 def test_a_window_that_grows_is_no_slow_reader():

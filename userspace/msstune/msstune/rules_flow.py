@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import recovery, rules_route, rules_wait, units
+from . import path_sums, recovery, rules_route, rules_wait, units
 from .collect import Facts
 from .confidence import lower
 from .diagnosis import Diagnosis
@@ -34,6 +34,7 @@ SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
 OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit,
+CROWDED = 0.9        # busy share of a CPU whose packets may be out of order
 VARIED = 1.3         # times by which windows differ at which losses are random
 TIMELY = 0.1         # and of the time that they take
 GROWN = 30           # segments, three times the initial congestion window
@@ -183,7 +184,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "limit", numbers)
     if f.get("d_reord_seen", 0) > max(ENOUGH, OUT_OF_ORDER * f.get("d_delivered", 0)) \
             and _reordered(f, facts):
-        return ("reordering", "medium",
+        return ("reordering", "low" if _crowded(facts) else "medium",
                 f"{f['d_reord_seen']} of {f['d_delivered']} segments were "
                 "acknowledged out of order; the kernel waits for up to "
                 f"{f.get('reordering', 0)} of them, and sends few again",
@@ -388,8 +389,9 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     seen = f.get("d_reord_seen", 0)
     if seen > max(1, again / (2 * ENOUGH)) and total >= ENOUGH \
             and again > total / 4:
-        return ("reordering", "low" if not _reordered(f, facts) else
-                "high" if again > total / 2 else "medium",
+        slight = _crowded(facts) or not _reordered(f, facts)
+        return ("reordering",
+                "low" if slight else "high" if again > total / 2 else "medium",
                 f"{told}, the peer already had {again} of {total} (DSACK), and "
                 f"{f['d_reord_seen']} ACKs were for segments out of order",
                 "no DSACKs", numbers | {"reord_seen": f["d_reord_seen"]})
@@ -435,6 +437,12 @@ def _varied(f: Flow) -> bool:
     most = f.get("high_snd_ssthresh", 0)
     return bool(most < rules_route.INFINITE
                 and most > VARIED * f.get("low_snd_ssthresh", most))
+
+
+def _crowded(facts: Facts) -> bool:
+    """Whether the order of packets may be a symptom: those of a CPU without idle time
+    wait in the queues of several."""
+    return path_sums.busy(facts) >= CROWDED
 
 
 def _reordered(f: Flow, facts: Facts) -> bool:
