@@ -227,6 +227,40 @@ def test_a_reader_that_rests_is_no_reason_to_move_it():
     assert not named("placement", flow=flow, **busy)
 
 
+def test_a_reader_that_catches_up_is_not_what_limits():
+    """It waits for its CPU, and no data waits for it: the work per packet counts."""
+    busy = {"cpus": {"0": CPU | {"idle": 50, "system": 50, "softirq": 70}, "1": CPU}}
+    waits = OWNER | {"queued": .3, "user": .02, "system": .48}
+    for unread, most in ((10**6, 50), (0, 20)):
+        flow = UNREAD if unread else RECEIVER
+        one = named("placement", flow=flow | {"owner": waits}, **busy)
+        assert (one.weight > most) == bool(unread)
+
+
+def test_a_symptom_does_not_push_the_work_aside():
+    """A CPU explains why the reader is late, so the packets' work is not less."""
+    rules = {"samples": {"kernel": 500, "nf_tables": 500},
+             "firewall_rules": {"input": 600}}
+    full = {"cpus": {"0": CPU | {"idle": 2, "system": 90, "softirq": 90}, "1": CPU}}
+    flow = UNREAD | {"owner": OWNER | {"user": .1, "system": .5, "queued": .4}}
+    one = first(flow=flow, **rules, **full)
+    assert one.limit == "netfilter-cost" and "placement" in [
+        d.limit for d in found(flow=flow, **rules, **full)]
+    rests = UNREAD | {"owner": OWNER | {"user": .1, "system": .1}}
+    assert first(flow=rests, **rules, **WORKS).limit == "application-receive"
+
+
+def test_needless_timeouts_and_few_acks_say_the_same():
+    few = {"d_segs_in": 107, "d_data_segs_out": 17_602, "rtt": 15000}
+    undone = {"TcpExt.TCPLossUndo": 1}
+    spurious = few | {"d_total_retrans": 2, "d_dsack_dups": 2}
+    assert first(flow=few).limit == "path"
+    assert first(flow=spurious).limit == "path"
+    assert first(flow=few, snmp=undone).limit == "path"
+    one = first(flow=spurious, snmp=undone)
+    assert (one.limit, one.confidence) == ("ack-loss", "low")
+
+
 def test_tasks_of_this_host():
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         try:

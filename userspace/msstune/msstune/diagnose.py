@@ -126,12 +126,16 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
         if d.limit in _CPU and not unknown and not d.numbers.get("starved"):
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)
-        if d.evidence and d.limit in _WORK and flows and all(
-                f.wrong and f.confidence != "low" for f in flows):
-            d = replace(d, weight=d.weight / 3)
         kept.append(d)
     there = {d.limit for d in kept if d.weight >= 20
              and (d.limit != "cpu" or d.numbers["starved"])}
+    # A guess is no limit, and what a CPU explains is a symptom of its work.
+    if flows and all(f.wrong and f.confidence != "low" and not (
+            there & {*_CPU} & {*_CAUSES.get(f.limit, ())}) for f in flows):
+        kept = [replace(d, weight=d.weight / 3) if d.evidence and d.limit in _WORK
+                else d for d in kept]
+        there = {limit for limit in there if any(
+            d.limit == limit and d.weight >= 20 for d in kept)}
     for i, d in enumerate(flows):
         causes = sorted(there & set(_CAUSES.get(d.limit, ())))
         if causes:

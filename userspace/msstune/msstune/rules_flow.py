@@ -102,7 +102,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                "sndbuf": f.get("sndbuf", 0), "cc": f["cc"]}
     if busy < SELDOM and not f["d_total_retrans"]:
         return _restarted(f, facts, numbers) or _idle(busy, numbers)
-    thinned = _thinned(f, numbers)
+    thinned = _thinned(f, facts, numbers)
     if thinned:
         return thinned
     if rwnd >= LIMITED and loss < HEAVY:
@@ -223,17 +223,23 @@ MERGED, TOGETHER = 65536, 2
 THINNED, NEAR = 2, 1000
 
 
-def _thinned(f: Flow, numbers: dict[str, Any]) -> Answer | None:
+def _thinned(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     """Fewer ACKs arrive than receivers send (RFC 3449, section 5.2)."""
     acks, most = f.get("d_segs_in", 0), TOGETHER * MERGED / f["snd_mss"]
     each = f["d_data_segs_out"] / max(1, acks)
+    # A needless timeout, and segments that had arrived, say the same.
+    again, total = f["d_dsack_dups"], f["d_total_retrans"]
+    needless = again >= max(1, total / 2) and (
+        facts["snmp"].get("TcpExt.TCPLossUndo", 0)
+        + facts["snmp"].get("TcpExt.TCPSpuriousRTOs", 0)) > 0
     if acks < ENOUGH or f.get("d_data_segs_in", 0) or f["min_rtt"] < NEAR \
-            or each < THINNED * most:
+            or each < (1 if needless else THINNED) * most:
         return None
     return ("ack-loss", "low",
             f"each ACK that arrives is for {each:.0f} segments; a receiver sends one "
             f"for {most:.0f} or fewer, mostly: ACKs are lost or thinned out on the way "
-            "back",
+            "back" + (f"; a timeout was needless, and the peer had {again} of {total} "
+                      "segments that were sent again" if needless else ""),
             "the peer merges more than 64 KiB (gro_max_size there), or has no CPU time",
             numbers | {"segments_per_ack": each})
 

@@ -315,11 +315,13 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
         soft = packet_share(facts, owner["cpu"]) or 0.0
         told = (f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
                 "time")
+        # One for which no data waits catches up: its wait limits little.
+        late = bool(f["low_rqueue"])
         numbers = {"idle": idle, "softirq": soft, "queued": owner["queued"],
-                   "starved": True}
+                   "starved": late}
         if soft <= PACKETS:
             # Data must wait for it, and nothing else that it does.
-            if not f["low_rqueue"] or _wants(owner) < RUNS:
+            if not late or _wants(owner) < RUNS:
                 continue
             beside = [one for one in others(facts, owner["cpu"])
                       if one["pid"] != owner["pid"]][:3]
@@ -336,7 +338,8 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 f"cpu {owner['cpu']}", "placement", "medium",
                 f"{told}, and packets take {soft:.0%} of it, while another one is idle",
-                "it waits as long after the reader moves", MOVED, numbers)
+                "it waits as long after the reader moves",
+                MOVED if late else MOVED / 3, numbers)
             return
 
 
