@@ -349,6 +349,11 @@ def test_reordering_that_takes_no_time():
     often = {"d_reord_seen": 300, "d_delivered": 17_000, "high_unacked": 20}
     assert first(flow=often).limit == "reordering"
     assert first(flow=often | {"rtt": 60, "min_rtt": 50}).limit == "unknown"
+    # Nor where a queue makes the round trip longer: the bottleneck is busy meanwhile.
+    again = often | {"d_total_retrans": 177, "d_dsack_dups": 102}
+    assert named("reordering", flow=again).confidence == "high"
+    queued = again | {"rtt": 15_600, "min_rtt": 252}
+    assert named("reordering", flow=queued).confidence == "low"
 
 
 def test_reordering_by_a_cpu_without_idle_time_is_a_symptom():

@@ -452,9 +452,9 @@ def _crowded(facts: Facts) -> bool:
 
 
 def _reordered(f: Flow, facts: Facts) -> bool:
-    """Whether reordering takes time that matters: each costs a round trip at most,
-    until the late segment is there."""
-    return bool(f["d_reord_seen"] * f["rtt"] / 1e6
+    """Whether reordering takes time that matters: each takes a round trip, and where
+    a queue makes that longer, the bottleneck sends meanwhile."""
+    return bool(f["d_reord_seen"] * f["min_rtt"] / 1e6
                 >= TIMELY * f.get("seconds", facts["interval"]))
 
 
