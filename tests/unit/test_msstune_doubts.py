@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Facts that are missing, late or harmless, and evidence that names the wrong cause:
 what msstune must not conclude from them."""
+import copy
+import json
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from msstune import (  # noqa: E402
     collect_host,
     collect_tasks,
     diagnose,
+    plan,
     profile_recorder,
 )
 from msstune.errors import TuneError, UsageError  # noqa: E402
@@ -143,6 +146,34 @@ def test_a_missing_fact_rules_nothing_out(flow, more, limit):
     assert first(flow=flow | {"min_rtt": 10000}).confidence == "high"
     one = first(flow=flow, **more)
     assert (one.limit, one.confidence) == (limit, "medium")
+
+
+RECORDED = {"gro-off": "offload-off", "checksum": "offload-off",
+            "netfilter": "netfilter-cost", "wake-ups": "wake-ups",
+            "small-writes": "small-writes", "backlog": "backlog-drops"}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_without_one_fact_no_other_cause_is_certain(name):
+    """What a collector that fails leaves: {}, or nothing."""
+    kept = json.loads((Path(__file__).with_name("test_msstune_paths")
+                       / f"{name}.json").read_text())
+    for key in ("cpus", "devices", "snmp", "softnet", "sockstat", "irqs", "mssfrac",
+                "samples", "firewall", "firewall_rules", "routes", "tcp_metrics",
+                "neighbours", "gateways", "listeners", "unanswered", "throttled",
+                "paths", "stages", "drops", "recorded", "owner", "calls"):
+        some = copy.deepcopy(kept)
+        if key in some:
+            some[key] = type(some[key])()
+        for flow in some["flows"]:
+            if key in flow:
+                del flow[key]
+            flow.get("owner", {}).pop(key, None)
+        diagnoses = diagnose.diagnose(some)
+        plan.propose(some, diagnoses, plan.Wish())
+        answer = next((d for d in diagnoses if d.wrong and d.weight >= 5), None)
+        assert answer is None or answer.limit == RECORDED[name] \
+            or answer.confidence != "high", key
 
 
 def test_a_reader_whose_writes_are_not_counted():
