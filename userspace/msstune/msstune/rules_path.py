@@ -245,7 +245,8 @@ def _requeued(facts: Facts) -> Iterator[Diagnosis]:
             wait = path_sums.spent(mine, "wait", ("qdisc", "busy"))
             share = path_sums.share(facts, wait, "wait")
             yield Diagnosis(
-                f"{name} {qdisc['kind']}", "requeues", "medium" if wait else "low",
+                f"{name} {qdisc['kind']}", "requeues",
+                "medium" if wait or again > MOSTLY * sent else "low",
                 f"the driver gave {again} of {sent} packets back: its ring was full",
                 "the link is full; then it is the limit",
                 65 if again > MOSTLY * sent else 40,
