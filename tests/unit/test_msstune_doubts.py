@@ -411,6 +411,23 @@ def test_a_buffer_that_grows_is_not_fixed():
     assert first(flow=flow | {"low_rcvbuf": 131072}).limit == "unknown"
 
 
+def test_a_connection_that_never_lost_recovers_from_nothing():
+    """Slow start may end early (HyStart)."""
+    grows = {"snd_ssthresh": 60, "high_unacked": 90}
+    assert first(flow=grows | {"total_retrans": 1}).limit == "recovery"
+    assert not wrong(found(flow=grows | {"total_retrans": 0}))
+
+
+def test_a_window_that_grows_from_an_old_threshold():
+    flow = {"snd_ssthresh": 5, "high_unacked": 147, "snd_cwnd": 147,
+            "high_snd_cwnd": 147, "low_snd_cwnd": 45, "total_retrans": 0}
+    cached = {"tcp_metrics": {"10.0.0.2": {"ssthresh": 5}}}
+    one = first(flow=flow, **cached)
+    assert (one.limit, one.confidence) == ("stale-metrics", "medium")
+    assert not wrong(found(flow=flow | {"low_snd_cwnd": 146}, **cached))
+    assert not wrong(found(flow=flow, tcp_metrics={"10.0.0.2": {"ssthresh": 6}}))
+
+
 STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "seconds": 2, "unacked": 0,
          "notsent_bytes": 0, "wqueue": 0, "low_rqueue": 200, "high_rqueue": 200,
          "rqueue": 200}

@@ -189,7 +189,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 "acknowledged out of order; the kernel waits for up to "
                 f"{f.get('reordering', 0)} of them, and sends few again",
                 "segments arrive in order", numbers | {"reord_seen": f["d_reord_seen"]})
-    if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1:
+    if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1 \
+            and f.get("total_retrans", 1):
         return _recovering(f, numbers)
     return ("unknown", "low",
             "neither window, buffer, loss, pacing nor the application explains "

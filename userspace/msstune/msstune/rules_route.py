@@ -17,6 +17,7 @@ Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
 INFINITE = 2**31 - 1
 INITIAL = 10        # segments, the kernel's own initial window
+NEAR, GROWTH = 4, 0.7   # of a threshold; of a window that grew while it was watched
 FEW_BYTES = 200_000  # within slow start
 
 
@@ -52,11 +53,13 @@ def sender(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
                 numbers | {"cwnd": clamp, "dst": route["dst"]})
     cached = (facts.get("tcp_metrics") or {}).get(_address(f), {})
     never = not f.get("total_retrans", 1)
+    # Near that threshold it limits; further on, while the window still grows from it.
+    near = f["snd_cwnd"] <= NEAR * f["snd_ssthresh"]
+    grows = f.get("low_snd_cwnd", f["snd_cwnd"]) < GROWTH * f["snd_cwnd"]
     if never and f["snd_ssthresh"] < INFINITE \
             and cached.get("ssthresh") == f["snd_ssthresh"] \
-            and f["snd_cwnd"] <= 4 * f["snd_ssthresh"] \
-            and f["rtt"] < 1.5 * f["min_rtt"]:
-        return ("stale-metrics", "high",
+            and (near or grows) and f["rtt"] < 1.5 * f["min_rtt"]:
+        return ("stale-metrics", "high" if near else "medium",
                 f"it never lost a segment, but left slow start at "
                 f"{f['snd_ssthresh']} segments: the ssthresh that tcp_metrics holds "
                 "from an earlier connection", "a new connection is as slow after ip "
