@@ -308,20 +308,20 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
     for f in facts["flows"]:
         owner = f.get("owner", {})
         ticks = facts["cpus"].get(str(owner.get("cpu")), {})
+        # One that rests, and for which no data waits, catches up: it is not limited.
         if owner.get("queued", 0.0) < QUEUED or not ticks \
+                or not f["low_rqueue"] and _wants(owner) < RUNS \
                 or f["d_bytes_received"] <= f["d_bytes_acked"]:
             continue
         idle = ticks["idle"] / max(1, sum(ticks.values()))
         soft = packet_share(facts, owner["cpu"]) or 0.0
         told = (f"{owner['comm']} waits for this CPU for {owner['queued']:.0%} of the "
                 "time")
-        # One for which no data waits catches up: its wait limits little.
-        late = bool(f["low_rqueue"])
         numbers = {"idle": idle, "softirq": soft, "queued": owner["queued"],
-                   "starved": late}
+                   "starved": True}
         if soft <= PACKETS:
             # Data must wait for it, and nothing else that it does.
-            if not late or _wants(owner) < RUNS:
+            if not f["low_rqueue"] or _wants(owner) < RUNS:
                 continue
             beside = [one for one in others(facts, owner["cpu"])
                       if one["pid"] != owner["pid"]][:3]
@@ -338,8 +338,7 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 f"cpu {owner['cpu']}", "placement", "medium",
                 f"{told}, and packets take {soft:.0%} of it, while another one is idle",
-                "it waits as long after the reader moves",
-                MOVED if late else MOVED / 3, numbers)
+                "it waits as long after the reader moves", MOVED, numbers)
             return
 
 
