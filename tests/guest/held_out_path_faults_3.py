@@ -283,11 +283,11 @@ def _(draw):
     mtu, count = draw("mtu", 1280, 1440), draw("connections", 1, 3)
     path = file(draw("kB", 100, 900) * 1024)
     return dict(topology=lambda: gateway(number, rtt), want=["mtu"],
-                before=lambda: own.narrowed(mtu), warm=draw("ms", 500, 1500) / 1000,
+                before=lambda: own.narrowed(mtu), warm=draw("ms", 500, 1200) / 1000,
                 servers=lambda: [receiver(port, address=IPV6)],
                 clients=lambda: [curl("-H", "Expect:", "--data-binary", f"@{path}",
                                       url(port, address=IPV6))] * count,
-                proof=(counted(MIDDLE, "ip6", "silence", "hidden"), 2))
+                proof=(counted(MIDDLE, "ip6", "silence", "hidden"), 1))
 
 
 @case("a next hop behind a dead port of a switch")
@@ -298,7 +298,7 @@ def _(draw):
                 before=own.behind, servers=lambda: [receiver(port, address=BEYOND)],
                 clients=lambda: [stream(port, write, pause, address=BEYOND)] * count,
                 late=lambda _: sh(f"ip -n {MIDDLE} link set dev mb nomaster"),
-                after=draw("ms after", 800, 2000) / 1000,
+                after=draw("ms after", 300, 1000) / 1000,
                 proof=(extended(A, "TCPTimeouts"), 2))
 
 
