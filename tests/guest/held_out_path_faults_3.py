@@ -113,11 +113,15 @@ def segments():
     return snmp(B)["Tcp.InSegs"]
 
 
+def opens():
+    return snmp(A)["Tcp.ActiveOpens"]
+
+
 def run(name, servers, clients, proof=None, warm=2.0, late=None, after=0.0, **given):
-    """path_faults.run(), whose clients start with the recording.  @warm: seconds until
-    @late, which takes the ids of all programs, and @after: seconds from there until the
-    tool looks.  @proof: a counter, and by how much it grows at least while the tool
-    looks.  Without one, the load must move."""
+    """path_faults.run(), whose clients start with the recording.  @warm: seconds from
+    the first connection until @late, which takes the ids of all programs.  @after:
+    seconds from there until the tool looks.  @proof: a counter, and by how much it
+    grows at least while the tool looks.  Without one, the load must move."""
     counter, least = proof or (segments, 30)
     ready, go = os.pipe()
     started, kept_look = [], path_faults.look
@@ -138,7 +142,10 @@ def run(name, servers, clients, proof=None, warm=2.0, late=None, after=0.0, **gi
         class Recorder(path_faults.profile_recorder.Recorder):
             def start(self):
                 super().start()
+                opened, until = opens(), time.monotonic() + 20
                 os.write(go, bytes(len(started)))
+                while opens() == opened and time.monotonic() < until:
+                    time.sleep(0.1)     # a program loads slowly the first time
                 time.sleep(warm)
                 if late:
                     late(pids)
