@@ -85,18 +85,29 @@ static int cut_one(__u32 i, void *unused)
  * packet was not seen.
  *
  * Nor do they report, on some kernels, when the reader of a datagram is done with
- * it.  @length, from IP on: what a tunnel brings in again is shorter than the
- * datagram that it was in, by the headers between.
+ * it.  What a tunnel brings in again is shorter than the datagram that it was in,
+ * and ends where that ended, or before a trailer.
  */
-#define TUNNEL_HEADERS	96
+#define TUNNEL_TRAILER	32	/* WireGuard: a tag of 16 bytes, and padding */
 
-static __always_inline bool rx_within(const struct tracked_pkt *t, __u32 length)
+struct rx_extent {
+	__u32 length, end;	/* from IP on; from the start of the buffer */
+};
+
+static __always_inline struct rx_extent rx_extent(struct sk_buff *skb)
 {
-	return t->bytes >= length && t->bytes - length < TUNNEL_HEADERS;
+	return (struct rx_extent){ skb->len, address(skb->data) -
+					     address(skb->head) + skb->len };
+}
+
+static __always_inline bool rx_within(const struct tracked_pkt *t,
+				      struct rx_extent e)
+{
+	return t->bytes >= e.length && t->end_seq - e.end <= TUNNEL_TRAILER;
 }
 
 static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
-				     __u32 length)
+				     struct rx_extent e)
 {
 	bool had = t->sk || t->path.flags & PF_EST;
 
@@ -112,7 +123,7 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 	if (!config.exits && t->last == ST_RX_COPY)
 		return END_DELIVERED;
 	if (!config.exits && t->path.flags & PF_UDP && reads_unreported() &&
-	    !rx_within(t, length))
+	    !rx_within(t, e))
 		return END_CONSUMED;
 	if (!had && (config.exits || t->path.flags & PF_UDP))
 		return END_REENTERED;
@@ -128,7 +139,7 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 #define AGAIN_NS	8000000
 
 /* End the path of the packet that had this one's address before. */
-__noinline int rx_leftover(__u64 key, __u32 again, __u32 length)
+__noinline int rx_leftover(__u64 key, __u32 again, __u32 length, __u32 last)
 {
 	struct tracked_pkt *t;
 	__u32 at, end;
@@ -137,7 +148,7 @@ __noinline int rx_leftover(__u64 key, __u32 again, __u32 length)
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	end = rx_left(t, again, length);
+	end = rx_left(t, again, (struct rx_extent){ length, last });
 	/* When any other packet ended was not seen: bill it no work. */
 	now = bpf_ktime_get_ns();
 	if (end == END_REENTERED)

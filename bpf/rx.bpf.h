@@ -124,7 +124,7 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb,
 	t->tcp_word = h.word;
 	t->tsval = h.tsval;
 	t->has_ts = h.has_ts;
-	t->end_seq = h.seq + h.payload;
+	t->end_seq = h.udp ? rx_extent(skb).end : h.seq + h.payload;
 	if (config.by_owner)
 		t->undecided = 1;
 	t->unmatched = h.unmatched;
@@ -179,7 +179,8 @@ static __always_inline void rx_gro(struct sk_buff *skb, struct rx_place place)
 		c->gro_key = address(skb);
 		c->gro_ns = 0;
 	}
-	rx_leftover(address(skb), skb->skb_iif, skb->len);
+	rx_leftover(address(skb), skb->skb_iif, skb->len,
+		    rx_extent(skb).end);
 	/* Headers in page fragments: the stack's entry sees them linear. */
 	if (place.linear < 40)
 		return;
@@ -251,7 +252,8 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 	if (t->last != ST_RX_GRO) {
 		/* Bridged, decapsulated: each entry is a path of its own. */
 		tracked_unlock(at, key);
-		rx_leftover(key, skb->skb_iif, skb->len);
+		rx_leftover(key, skb->skb_iif, skb->len,
+			    rx_extent(skb).end);
 		return false;
 	}
 	before = t->segments;
@@ -260,7 +262,7 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 		t->path.flags |= PF_GRO_MERGED;
 		if (parse_rx(skb, &h)) {
 			t->bytes = h.payload;
-			t->end_seq = h.seq + h.payload;
+			t->end_seq = h.udp ? rx_extent(skb).end : h.seq + h.payload;
 			t->tcp_word = h.word;
 		}
 	}

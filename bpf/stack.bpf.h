@@ -70,7 +70,8 @@ static __always_inline __u8 owner_of(const struct tracked_pkt *t)
 /* How a packet ended whose address another one has now. */
 static __always_inline __u32 stack_left(const struct tracked_pkt *t)
 {
-	return owner_of(t) & BY_HOST ? rx_left(t, false, 0) : END_STALE;
+	return owner_of(t) & BY_HOST ? rx_left(t, false, (struct rx_extent){}) :
+					END_STALE;
 }
 
 /* The journey names the device, and the addresses as they are there. */

@@ -54,24 +54,28 @@ static void case_skipped(void)
 
 /*
  * Steps: where no functions are hooked, on Linux 6.18, a datagram that was read is
- * followed by a packet of its address: another datagram, then one that a tunnel had
- * in it; then the same on Linux 6.12, which reports that it was read.
+ * followed by a packet of its address: another datagram, a shorter one elsewhere in
+ * its buffer, then one that a tunnel had in it; then the first on Linux 6.12, which
+ * reports that it was read.
  * Expected: it was used up, but for the tunnel's, and on 6.12.
  */
 static void case_datagram_left(void)
 {
-	__u32 ends[] = { END_CONSUMED, END_REENTERED, END_REENTERED }, i, at;
-	__u32 bytes[] = { 10, sizeof(headers) + 22, 10 };
+	__u32 ends[] = { END_CONSUMED, END_CONSUMED, END_REENTERED,
+			 END_REENTERED }, i, at;
+	__u32 bytes[] = { 10, sizeof(headers) + 22, sizeof(headers) + 22, 10 };
+	__u32 last[] = { 100, 100, sizeof(headers) + 16, 100 };
 	int good = 1;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		begin();
-		LINUX_KERNEL_VERSION = i < 2 ? VERSION(6, 18, 0) :
+		LINUX_KERNEL_VERSION = i < 3 ? VERSION(6, 18, 0) :
 					       VERSION(6, 12, 0);
 		rx_netif(&first);
 		at = tracked_lock(address(&first));
 		tracked_at(at)->path.flags = PF_UDP | PF_DATA;
 		tracked_at(at)->bytes = bytes[i];
+		tracked_at(at)->end_seq = last[i];
 		tracked_unlock(at, address(&first));
 		rx_netif(&first);
 		good &= ended(ends[i]) == 1 && ended(PATHPROF_END_MAX) == 1 &&
