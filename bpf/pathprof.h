@@ -81,7 +81,7 @@ struct tracked_pkt {
 	__u32 bytes;
 	__u32 segments;
 	__u32 hash;		/* of the stages so far */
-	__u32 end_seq;		/* sequence behind the payload */
+	__u32 end_seq;		/* sequence behind the payload; UDP: rx_extent() */
 	__u32 tcp_word;		/* flags and window, as in the header */
 	union {
 		__u32 tsval;
