@@ -20,6 +20,7 @@
 
 #include "conn.h"
 #include "trace.h"
+#include "fit.h"
 #include "trial.h"
 #include "tx.h"
 #include "window.h"
@@ -39,12 +40,16 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	u32 acked = tp->snd_una - tx->last_una;
 	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
 		       tcp_send_head(sk) && state_open(sk);
+	u8 policy = READ_ONCE(conn->mn->set.tx_policy);
 	u8 why = MSSFRAC_WHY_ROUND;
-	u64 rate;
+	u64 rate = 0;
 
 	mssfrac_conn_count(sk, conn);
 	if (!limited || !acked) {
-		mssfrac_trial_unlimited(tp, tx);
+		if (policy)
+			mssfrac_fit_unlimited(sk, conn);
+		else
+			mssfrac_trial_unlimited(tp, tx);
 		trace_align(sk, conn, acked, 0, MSSFRAC_WHY_NO_LIMIT);
 		return;
 	}
@@ -55,6 +60,15 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	if (acked < tx->round_wnd)
 		mssfrac_count(conn, tx_bytes_lost, tx->round_wnd - acked);
 
+	if (policy) {
+		if (policy <= 2 && conn->arm == MSSFRAC_TREATED &&
+		    READ_ONCE(conn->mn->set.tx_frac))
+			why = mssfrac_fit_round(sk, conn, acked);
+		else
+			mssfrac_fit_stock(tx);
+		trace_align(sk, conn, acked, 0, why);
+		return;
+	}
 	rate = mssfrac_trial_round(tp, tx, acked);
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac))
 		why = mssfrac_trial_judge(sk, conn, rate);
@@ -167,6 +181,9 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		seg = unstall(sk, conn, stock);
 		if (!seg && state_open(sk))
 			seg = tx->nudge ? nudge(sk, tx) : tx->seg;
+		if (!seg && state_open(sk) &&
+		    READ_ONCE(conn->mn->set.tx_policy) > 2)
+			seg = mssfrac_tail_size(sk, conn, stock);
 	}
 	return seg && seg < stock ? seg : stock;
 }

@@ -44,6 +44,10 @@ static const struct option_spec options[] = {
 	{ "write", "N", "bytes per write", NUMBER(transfer.write_size, 1, BUF_SIZE) },
 	{ "writes", "N", "end after N writes, and measure from accept to the last byte; "
 	  "0: measure by time", NUMBER(transfer.writes, 0, INT_MAX) },
+	{ "pause-us", "N", "the reader rests for N us after each --pause-every bytes",
+	  NUMBER(transfer.pause_us, 0, 60000000) },
+	{ "pause-every", "N", "bytes between two rests of --pause-us; 1: after each read",
+	  NUMBER(transfer.pause_every, 1, 1 << 30) },
 	{ "zerocopy", NULL, "send with MSG_ZEROCOPY; zerocopy_sent counts these writes, "
 	  "zerocopy_copied those that the kernel copied", .flag = &transfer.zerocopy },
 	{ "zerocopy-rx", NULL, "receive with TCP_ZEROCOPY_RECEIVE; zerocopy_received "

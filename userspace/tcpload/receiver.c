@@ -93,6 +93,18 @@ static ssize_t open_and_set_window(const struct transfer *t, int fd,
 	return got - open - shared->sent;
 }
 
+/* Rest where the bytes read since the last rest are enough. */
+static void rest_after(const struct transfer *t, ssize_t n)
+{
+	static long since;
+
+	since += n;
+	if (!t->pause_us || since < t->pause_every)
+		return;
+	since = 0;
+	usleep(t->pause_us);
+}
+
 struct result receiver_run(const struct transfer *t,
 			   const struct transfer_load *load, int listener,
 			   struct shared *shared)
@@ -125,6 +137,7 @@ struct result receiver_run(const struct transfer *t,
 		n = read_some(t, fd, &res);
 		if (load->arrived)
 			load->arrived(fd, n);
+		rest_after(t, n);
 		at = now();
 		if (n == 0) {
 			if (res.bytes != (unsigned long long)t->writes * t->write_size)

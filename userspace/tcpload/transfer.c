@@ -24,6 +24,7 @@ struct transfer transfer = {
 	.measure_ns = 2 * NSEC_PER_SEC,
 	.port = 5201,
 	.write_size = 65536,
+	.pause_every = 1,
 	.ready_fd = -1,
 	.go_fd = -1,
 	.sender_cpu = -1,

@@ -39,6 +39,7 @@ struct transfer {
 	long window;		/* bytes the receiver must advertise; 0: leave */
 	long open;		/* bytes before the window is set */
 	long align_ns, phase_ns;	/* when to connect; 0: at once */
+	long pause_us, pause_every;	/* the reader rests after so many bytes */
 	long ready_fd, go_fd;	/* to connect with others; -1: alone */
 	long sender_cpu, receiver_cpu;	/* where to run; -1: anywhere */
 	bool nodelay, zerocopy;

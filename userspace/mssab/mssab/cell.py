@@ -138,6 +138,10 @@ class Cell:
                           option="--zerocopy")
     zerocopy_rx: bool = _key(False, loads=OWN_LOAD, label="zerocopy rx",
                              option="--zerocopy-rx")
+    pause_ms: float = _key(0.0, 0, 60000, unit="ms", loads=OWN_LOAD,
+                           label="pause {:g} ms", option="--pause-us {:.0f}000")
+    pause_bytes: int = _key(1, 1, 2**30, unit="bytes", loads=OWN_LOAD,
+                            label="every {} bytes", option="--pause-every {}")
     verify: bool = _key(False, loads=OWN_LOAD, label="verify",
                         option="--verify")
     observer: str = _key("", choices=("", "tcpdump", "pathprof"),
@@ -181,6 +185,8 @@ class Cell:
     reorder_percent: float = _key(0.0, 0, 100, unit="%", links=WITH_DEVICE,
                                   shapes_testbed=True, label="reorder {:g} %",
                                   netem="reorder {:g}%")
+    jitter_ms: float = _key(0.0, 0, 10000, unit="ms", links=WITH_DEVICE,
+                            shapes_testbed=True, label="jitter {:g} ms")
     corrupt_percent: float = _key(0.0, 0, 100, unit="%", links=WITH_DEVICE,
                                   shapes_testbed=True, label="corrupt {:g} %",
                                   netem="corrupt {:g}%")

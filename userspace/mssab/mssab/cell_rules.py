@@ -72,6 +72,13 @@ def check(where: str, cell: Cell) -> None:
     if cell.loss_percent and cell.ecn_mark_percent:
         raise wrong("netem either drops or marks; choose one of loss_percent "
                     "and ecn_mark_percent")
+    if cell.jitter_ms > cell.rtt_ms / 2:
+        raise wrong("jitter_ms varies the delay of the data, which is half of "
+                    "rtt_ms; it cannot be larger")
+    if cell.pause_bytes > 1 and not cell.pause_ms:
+        raise wrong("pause_bytes needs pause_ms")
+    if cell.pause_ms and cell.request:
+        raise wrong("the pauses are those of a bulk reader; leave out request")
     if cell.reorder_percent and not cell.rtt_ms:
         raise wrong("reorder_percent sends packets ahead of the delay and "
                     "needs rtt_ms")

@@ -23,7 +23,9 @@ def _add(namespace: str, device: str, cell: Cell, delay_ms: float,
 
 def _impairments(cell: Cell) -> list[str]:
     """What netem does to the data beside the delay and the rate."""
-    return [word for name, key in KEYS.items() if key.netem
+    # Directly behind the delay, as netem reads it.
+    jitter = [f"{round(cell.jitter_ms * 1000)}us"] if cell.jitter_ms else []
+    return jitter + [word for name, key in KEYS.items() if key.netem
             for word in key.words(key.netem, getattr(cell, name))]
 
 
