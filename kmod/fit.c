@@ -15,13 +15,12 @@ static u32 half_chunk(const struct sock *sk)
 	return sk_can_gso(sk) ? sk->sk_gso_max_size / 2 : U32_MAX;
 }
 
-/* The size for the round's window; the MSS where no size gains anything. */
-static u32 wanted_segment(const struct sock *sk, const struct mssfrac_tx *tx,
+/* The size for a window; the MSS where no size gains anything. */
+static u32 wanted_segment(const struct sock *sk, u32 window,
 			  const struct mssfrac_settings *set)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 mss = tp->mss_cache;
-	u32 window = tx->round_wnd;
 	u32 half = half_chunk(sk);
 	u32 seg, fits;
 
@@ -57,6 +56,61 @@ void mssfrac_fit_stock(struct mssfrac_tx *tx)
 	tx->nudged = 0;
 }
 
+static u8 stock_round(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
+{
+	const struct mssfrac_settings *set = &conn->mn->set;
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 mss = tcp_sk(sk)->mss_cache;
+	u32 seg = wanted_segment(sk, tx->round_wnd, set);
+
+	tx->base_wnd = max(tx->base_wnd, tx->round_wnd);
+	if (tx->wait)
+		tx->wait--;
+	/* Remainders between full-sized segments fill some windows. */
+	if (seg == mss || (acked <= tx->round_wnd &&
+			   acked > mssfrac_whole_segments(tx->round_wnd, mss)))
+		tx->own_segs = 0;
+	else if (++tx->own_segs >= 2 && !tx->wait) {
+		tx->seg = seg;
+		tx->own_segs = 0;
+		tx->goal = 0;
+		mssfrac_count(conn, tx_trials, 1);
+		return MSSFRAC_WHY_TRIAL;
+	}
+	return MSSFRAC_WHY_ROUND;
+}
+
+/* Twice in a row the window was no larger than what stock used of it. */
+static u8 fallen(struct sock *sk, struct mssfrac_conn *conn)
+{
+	const struct mssfrac_settings *set = &conn->mn->set;
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 mss = tcp_sk(sk)->mss_cache;
+	u32 wnd, seg = mss;
+
+	/*
+	 * One segment less: the receiver rounds down to its size, and has a few
+	 * bytes less than it advertised to full-sized ones.
+	 */
+	wnd = tx->base_wnd - tx->goal;
+	if (!tcp_sk(sk)->rx_opt.snd_wscale &&
+	    tx->round_wnd + tx->seg + tx->seg / 2 > wnd) {
+		tx->goal += mssfrac_step(mss, READ_ONCE(set->tx_frac));
+		wnd = tx->base_wnd - tx->goal;
+		if (wnd > mssfrac_whole_segments(tx->base_wnd, mss))
+			seg = wanted_segment(sk, wnd, set);
+	}
+	if (seg < mss) {
+		tx->seg = seg;
+		return MSSFRAC_WHY_STEP;
+	}
+	tx->backoff = min(tx->backoff + 1, TCP_RETR2);
+	tx->wait = 1 << tx->backoff;
+	mssfrac_count(conn, tx_reverted, 1);
+	mssfrac_fit_stock(tx);
+	return MSSFRAC_WHY_LOST_GAIN;
+}
+
 u8 mssfrac_fit_round(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -64,36 +118,21 @@ u8 mssfrac_fit_round(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 mss = tp->mss_cache;
 	u32 step = mssfrac_step(mss, READ_ONCE(set->tx_frac));
-	u32 seg = wanted_segment(sk, tx, set);
-	u32 missing;
+	u32 seg, missing;
 
-	if (!tx->seg) {
-		tx->base_wnd = max(tx->base_wnd, tx->round_wnd);
-		if (tx->wait) {
-			tx->wait--;
-			return MSSFRAC_WHY_ROUND;
-		}
-		if (seg == mss || (READ_ONCE(set->tx_policy) == 2 &&
-				   !mssfrac_wasteful(acked, tx->round_wnd)))
-			return MSSFRAC_WHY_ROUND;
-		tx->seg = seg;
-		tx->own_segs = 0;
-		tx->nudged = 0;
-		mssfrac_count(conn, tx_trials, 1);
-		return MSSFRAC_WHY_TRIAL;
-	}
-
-	/* A window that stays smaller than stock's: our segments made it so. */
+	if (!tx->seg)
+		return stock_round(sk, conn, acked);
 	if (tx->round_wnd <= mssfrac_whole_segments(tx->base_wnd, mss)) {
 		if (++tx->own_segs < 2)
 			return MSSFRAC_WHY_ROUND;
-		tx->backoff = min(tx->backoff + 1, TCP_RETR2);
-		tx->wait = 1 << tx->backoff;
-		mssfrac_count(conn, tx_reverted, 1);
-		mssfrac_fit_stock(tx);
-		return MSSFRAC_WHY_LOST_GAIN;
+		tx->own_segs = 0;
+		return fallen(sk, conn);
 	}
 	tx->own_segs = 0;
+	seg = wanted_segment(sk, tx->round_wnd - min(tx->round_wnd, tx->goal), set);
+	if (tx->round_wnd < tx->base_wnd)
+		seg = wanted_segment(sk, min(tx->round_wnd,
+					     tx->base_wnd - tx->goal), set);
 	if (seg == mss) {
 		mssfrac_fit_stock(tx);
 		return MSSFRAC_WHY_MOVED;
@@ -132,7 +171,8 @@ void mssfrac_fit_unlimited(struct sock *sk, struct mssfrac_conn *conn)
 
 	if (!tx->seg)
 		return;
-	seg = wanted_segment(sk, tx, &conn->mn->set);
+	seg = wanted_segment(sk, tx->round_wnd - min(tx->round_wnd, tx->goal),
+			     &conn->mn->set);
 	if (seg < tx->seg || seg >= tx->seg + step)
 		mssfrac_fit_stock(tx);
 }
