@@ -20,9 +20,8 @@ struct net;
 	X(tx_bytes_available)	/* bytes advertised for those rounds */ \
 	X(tx_bytes_used)	/* bytes acknowledged in them */	\
 	X(tx_bytes_lost)	/* bytes advertised and not used */	\
-	X(tx_trials)		/* segment sizes tried */		\
-	X(tx_kept)		/* trials that delivered more */	\
-	X(tx_reverted)		/* sizes given up */			\
+	X(tx_sized)		/* segment sizes chosen */		\
+	X(tx_reverted)		/* given up: the window shrank */	\
 	X(tx_unstalled)		/* sizes chosen for a window below one MSS */ \
 	/* Receiver, per window selected */				\
 	X(rx_segments)		/* data segments received */		\

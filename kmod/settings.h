@@ -26,8 +26,6 @@ struct net;
 	  "receiver: estimate of the sender's MSS; 0 kernel, 1 conservative") \
 	X(tx_steady, u8, 0, 1, 0, "choice",				\
 	  "sender: lower the segment size; 0 at once, 1 step by step")	\
-	X(tx_policy, u8, 0, 4, 0, "choice",				\
-	  "experiment: 0 trials, 1 fit, 2 fit where wasted, 3 tail, 4 flight") \
 	X(seg_max, u32, 2, 256, 32, "segments",				\
 	  "act while a window holds at most this many segments")	\
 	X(ab_percent, u8, 0, 100, 100, "percent",			\

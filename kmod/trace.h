@@ -17,23 +17,16 @@
 #include "arm.h"
 #include "conn.h"
 #include "rx.h"
-#include "trial.h"
+#include "tx.h"
 
 /* perf and trace-cmd read the format and need the values of these. */
 TRACE_DEFINE_ENUM(MSSFRAC_TREATED);
-TRACE_DEFINE_ENUM(MSSFRAC_TX_WATCH);
-TRACE_DEFINE_ENUM(MSSFRAC_TX_SETTLE);
-TRACE_DEFINE_ENUM(MSSFRAC_TX_TRIAL);
-TRACE_DEFINE_ENUM(MSSFRAC_TX_KEEP);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_ROUND);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_LIMIT);
-TRACE_DEFINE_ENUM(MSSFRAC_WHY_TRIAL);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_SIZED);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_STEP);
-TRACE_DEFINE_ENUM(MSSFRAC_WHY_KEPT);
-TRACE_DEFINE_ENUM(MSSFRAC_WHY_NO_GAIN);
-TRACE_DEFINE_ENUM(MSSFRAC_WHY_LOST_GAIN);
+TRACE_DEFINE_ENUM(MSSFRAC_WHY_REVERTED);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_MOVED);
-TRACE_DEFINE_ENUM(MSSFRAC_WHY_RECHECK);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_STALL);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_MSS);
 TRACE_DEFINE_ENUM(MSSFRAC_WHY_NUDGE);
@@ -75,16 +68,14 @@ TRACE_EVENT(window,
 
 /*
  * Sender: a round trip ended, or the segment size was decided.  Sizes are in
- * bytes.  Rates are in bytes per second; 0 means not measured at this event.
+ * bytes.
  */
 TRACE_EVENT(align,
 	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
-		 u32 acked, u64 rate, u8 why),
-	TP_ARGS(sk, conn, acked, rate, why),
+		 u32 acked, u8 why),
+	TP_ARGS(sk, conn, acked, why),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
-		__field(u64, rate)
-		__field(u64, base_rate)
 		__field(u32, window)
 		__field(u32, cwnd)
 		__field(u32, acked)
@@ -93,13 +84,10 @@ TRACE_EVENT(align,
 		__field(u16, sport)
 		__field(u16, dport)
 		__field(u8, arm)
-		__field(u8, phase)
 		__field(u8, why)
 	),
 	TP_fast_assign(
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
-		__entry->rate = rate;
-		__entry->base_rate = conn->tx.base_rate;
 		__entry->window = conn->tx.round_wnd;
 		__entry->cwnd = tcp_snd_cwnd(tcp_sk(sk));
 		__entry->acked = acked;
@@ -109,33 +97,23 @@ TRACE_EVENT(align,
 		__entry->sport = inet_sk(sk)->inet_num;
 		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
 		__entry->arm = conn->arm;
-		__entry->phase = conn->tx.phase;
 		__entry->why = why;
 	),
-	TP_printk("cookie=%llu sport=%u dport=%u arm=%s why=%s phase=%s window=%u cwnd=%u acked=%u stock=%u seg=%u rate=%llu base_rate=%llu",
+	TP_printk("cookie=%llu sport=%u dport=%u arm=%s why=%s window=%u cwnd=%u acked=%u stock=%u seg=%u",
 		  __entry->cookie, __entry->sport, __entry->dport,
 		  show_arm(__entry->arm),
 		  __print_symbolic(__entry->why,
 				   { MSSFRAC_WHY_ROUND, "round" },
 				   { MSSFRAC_WHY_NO_LIMIT, "not-window-limited" },
-				   { MSSFRAC_WHY_TRIAL, "trial" },
+				   { MSSFRAC_WHY_SIZED, "sized" },
 				   { MSSFRAC_WHY_STEP, "step" },
-				   { MSSFRAC_WHY_KEPT, "kept" },
-				   { MSSFRAC_WHY_NO_GAIN, "no-gain" },
-				   { MSSFRAC_WHY_LOST_GAIN, "lost-gain" },
+				   { MSSFRAC_WHY_REVERTED, "reverted" },
 				   { MSSFRAC_WHY_MOVED, "window-moved" },
-				   { MSSFRAC_WHY_RECHECK, "recheck" },
 				   { MSSFRAC_WHY_STALL, "stall" },
 				   { MSSFRAC_WHY_MSS, "mss-changed" },
 				   { MSSFRAC_WHY_NUDGE, "nudge" }),
-		  __print_symbolic(__entry->phase,
-				   { MSSFRAC_TX_WATCH, "watch" },
-				   { MSSFRAC_TX_SETTLE, "settle" },
-				   { MSSFRAC_TX_TRIAL, "trial" },
-				   { MSSFRAC_TX_KEEP, "keep" }),
 		  __entry->window, __entry->cwnd, __entry->acked,
-		  __entry->stock, __entry->seg, __entry->rate,
-		  __entry->base_rate)
+		  __entry->stock, __entry->seg)
 );
 
 /* A connection ended: its counters since the module first saw it. */

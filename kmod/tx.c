@@ -4,8 +4,10 @@
  * peer's window.  It only lowers the result of tcp_current_mss() and writes no
  * field of the socket.  So without the policy the next call is stock behaviour.
  *
- * Windows of one MSS and more: trial.c chooses the size by the bytes that each
- * round trip delivered.
+ * Windows of one MSS and more: after each round trip that the window limited,
+ * window.h computes the size.  It is given up if the peer then advertises no
+ * more than stock used of its window.  Only bytes and round trips decide, never
+ * a clock: a reader may rest at any time.
  *
  * Windows below one MSS: with nothing in flight stock Linux sends one window
  * per max(RTO, 200 ms) (tcp_check_probe_timer).  After the first such stall of
@@ -20,17 +22,159 @@
 
 #include "conn.h"
 #include "trace.h"
-#include "fit.h"
-#include "trial.h"
 #include "tx.h"
 #include "window.h"
-
-/* Half of TCP_RTO_MIN: a longer wait is a stall, not a pause of the reader. */
-#define STALL_US	(100 * USEC_PER_MSEC)
 
 static bool state_open(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
+}
+
+/* Half of sk_gso_max_size: the largest segment that fits twice in a GSO skb. */
+static u32 half_chunk(const struct sock *sk)
+{
+	return sk_can_gso(sk) ? sk->sk_gso_max_size / 2 : U32_MAX;
+}
+
+/* The size for a window; the MSS where no size gains anything. */
+static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn,
+			  u32 window)
+{
+	const struct mssfrac_settings *set = &conn->mn->set;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 seg_max = READ_ONCE(set->seg_max);
+	u32 half = half_chunk(sk);
+	u32 mss = tp->mss_cache;
+	u32 seg, fits;
+
+	if (window < mss || window > tp->max_window)
+		return mss;
+	seg = mssfrac_paired_segment(window, mss, half, READ_ONCE(set->tx_frac),
+				     seg_max);
+	if (!tp->rx_opt.snd_wscale)
+		seg = mssfrac_unscaled_segment(seg, window, mss, seg_max);
+	/*
+	 * The congestion window counts segments.  It is the limit unless it
+	 * holds one more than all of them.  Pairs allow larger segments.
+	 */
+	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
+	if (seg < fits)
+		seg = mss > half && fits <= half ? fits : mss;
+	return seg;
+}
+
+/* On the way to @goal: there at once or, with tx_steady, a step of MSS/N. */
+static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
+			u32 goal)
+{
+	u32 mss = tcp_sk(sk)->mss_cache;
+	u32 from = conn->tx.seg;
+
+	if (!READ_ONCE(conn->mn->set.tx_steady))
+		return goal;
+	if (!from)
+		from = mssfrac_steady_start(goal, mss, half_chunk(sk));
+	return mssfrac_steady_step(from, goal, mss,
+				   READ_ONCE(conn->mn->set.tx_frac));
+}
+
+/* Is the size too large, or too small by a step of MSS/N, for its window? */
+static bool moved(const struct sock *sk, const struct mssfrac_conn *conn)
+{
+	u32 seg = wanted_segment(sk, conn, conn->tx.round_wnd);
+	u32 frac = READ_ONCE(conn->mn->set.tx_frac);
+
+	return (seg < conn->tx.seg && !READ_ONCE(conn->mn->set.tx_steady)) ||
+	       seg >= conn->tx.seg + mssfrac_step(tcp_sk(sk)->mss_cache, frac);
+}
+
+/* Use stock segments from the next call on. */
+static u8 use_stock(struct mssfrac_tx *tx, u8 why)
+{
+	tx->seg = 0;
+	tx->base_wnd = 0;
+	tx->held = 0;
+	tx->seen = MSSFRAC_WHY_ROUND;
+	tx->nudge = 0;
+	return why;
+}
+
+/* Round trips until the next attempt: doubled, as RFC 6298 backs off. */
+static void back_off(struct mssfrac_tx *tx)
+{
+	tx->backoff = min(tx->backoff + 1, TCP_RETR2);
+	tx->wait = 1 << tx->backoff;
+	tx->held = 0;
+}
+
+/* Twice in a row?  One round trip may be a mixture of before and after. */
+static bool again(struct mssfrac_tx *tx, u8 why, bool now)
+{
+	bool before = tx->seen == why;
+
+	tx->seen = now ? why : MSSFRAC_WHY_ROUND;
+	return now && before;
+}
+
+/* The peer's window limited a round trip that delivered @acked bytes. */
+static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
+{
+	u32 mss = tcp_sk(sk)->mss_cache;
+	struct mssfrac_tx *tx = &conn->tx;
+	u32 window = tx->round_wnd;
+	u32 seg = wanted_segment(sk, conn, window);
+	u32 lost = window > acked ? window - acked : 0;
+
+	if (tx->wait)
+		tx->wait--;
+	/* Not more than stock used: the peer advertises less for our segments. */
+	if (tx->seg && window < tx->base_wnd &&
+	    window <= mssfrac_whole_segments(tx->base_wnd, mss)) {
+		if (!again(tx, MSSFRAC_WHY_REVERTED, true))
+			return MSSFRAC_WHY_ROUND;
+		back_off(tx);
+		mssfrac_count(conn, tx_reverted, 1);
+		return use_stock(tx, MSSFRAC_WHY_REVERTED);
+	}
+	tx->base_wnd = max(tx->base_wnd, window);
+	if (!tx->seg) {
+		/* Remainders between full-sized segments fill some windows. */
+		if (!again(tx, MSSFRAC_WHY_SIZED, seg < mss && !tx->wait &&
+			   (acked <= mssfrac_whole_segments(window, mss) ||
+			    acked > window)))
+			return MSSFRAC_WHY_ROUND;
+		tx->seg = next_segment(sk, conn, seg);
+		mssfrac_count(conn, tx_sized, 1);
+		return MSSFRAC_WHY_SIZED;
+	}
+
+	if (seg == mss)
+		return use_stock(tx, MSSFRAC_WHY_MOVED);
+	/* Follow the window, but not up by a few bytes. */
+	if (seg < tx->seg || moved(sk, conn)) {
+		tx->seg = next_segment(sk, conn, seg);
+		return MSSFRAC_WHY_STEP;
+	}
+	/*
+	 * The receiver acknowledges every second segment, and a GSO skb as a
+	 * whole.  So the last segment may wait for the first GSO skb of the next
+	 * window, time after time: n - 1 segments per round trip, even if n is
+	 * even.  Sending the next data in half-sized segments moves the last one.
+	 */
+	if ((lost + tx->seg / 2) / tx->seg == 1) {
+		if (!again(tx, MSSFRAC_WHY_NUDGE, !tx->wait))
+			return MSSFRAC_WHY_ROUND;
+		back_off(tx);
+		tx->nudge = 1;
+		return MSSFRAC_WHY_NUDGE;
+	}
+	/* What has been good as long as the last wait halves the next one. */
+	if (tx->backoff && ++tx->held >> tx->backoff) {
+		tx->backoff--;
+		tx->held = 0;
+	}
+	tx->seen = MSSFRAC_WHY_ROUND;
+	return MSSFRAC_WHY_ROUND;
 }
 
 static void round_done(struct sock *sk, struct mssfrac_conn *conn)
@@ -39,42 +183,25 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 acked = tp->snd_una - tx->last_una;
 	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
-		       tcp_send_head(sk) && state_open(sk);
-	u8 policy = READ_ONCE(conn->mn->set.tx_policy);
-	u8 why = MSSFRAC_WHY_ROUND;
-	u64 rate = 0;
+		       tcp_send_head(sk) && state_open(sk) && acked;
+	u8 why = limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
 
 	mssfrac_conn_count(sk, conn);
-	if (!limited || !acked) {
-		if (policy)
-			mssfrac_fit_unlimited(sk, conn);
-		else
-			mssfrac_trial_unlimited(tp, tx);
-		trace_align(sk, conn, acked, 0, MSSFRAC_WHY_NO_LIMIT);
-		return;
+	if (limited) {
+		mssfrac_count(conn, tx_rounds, 1);
+		mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));
+		mssfrac_count(conn, tx_bytes_used, acked);
+		if (acked < tx->round_wnd)
+			mssfrac_count(conn, tx_bytes_lost, tx->round_wnd - acked);
 	}
-
-	mssfrac_count(conn, tx_rounds, 1);
-	mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));
-	mssfrac_count(conn, tx_bytes_used, acked);
-	if (acked < tx->round_wnd)
-		mssfrac_count(conn, tx_bytes_lost, tx->round_wnd - acked);
-
-	if (policy) {
-		if (policy <= 2 && conn->arm == MSSFRAC_TREATED &&
-		    READ_ONCE(conn->mn->set.tx_frac))
-			why = mssfrac_fit_round(sk, conn, acked);
-		else
-			mssfrac_fit_stock(tx);
-		trace_align(sk, conn, acked, 0, why);
-		return;
-	}
-	rate = mssfrac_trial_round(tp, tx, acked);
-	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac))
-		why = mssfrac_trial_judge(sk, conn, rate);
-	else if (rate || tx->seg)
-		mssfrac_trial_stock(tp, tx);
-	trace_align(sk, conn, acked, rate, why);
+	if (conn->arm != MSSFRAC_TREATED || !READ_ONCE(conn->mn->set.tx_frac))
+		use_stock(tx, why);
+	else if (limited)
+		why = choose_segment(sk, conn, acked);
+	/* A size is that of its window, and of a larger congestion window. */
+	else if (tx->seg && moved(sk, conn))
+		use_stock(tx, why);
+	trace_align(sk, conn, acked, why);
 }
 
 /*
@@ -95,7 +222,6 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
 		return;
 	round_done(sk, conn);
 	tx->last_una = tp->snd_una;
-	tx->round_start = tp->tcp_mstamp;
 	tx->round_wnd = tp->snd_wnd;
 	tx->round_open = 0;
 }
@@ -109,7 +235,7 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->tx;
-	u32 frac = READ_ONCE(conn->mn->set.tx_frac);
+	bool waits = !tp->packets_out && tcp_send_head(sk);
 	u32 seg;
 
 	if (tp->snd_wnd >= mss) {
@@ -117,24 +243,21 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 		tx->small_seg = 0;
 		return 0;
 	}
-	if (tp->packets_out || !tcp_send_head(sk)) {
-		tx->stalled = 0;
-	} else if (!tx->stalled) {
-		tx->stalled = 1;
-		tx->stall_start = tcp_clock_us();
-	} else if (tcp_clock_us() - tx->stall_start >= STALL_US) {
+	/* The kernel's timer has run since the call before: this is its call. */
+	if (waits && tx->stalled && inet_csk(sk)->icsk_pending != ICSK_TIME_PROBE0)
 		tx->eager = 1;
-	}
+	tx->stalled = waits;
 	if (!tx->eager)
 		return 0;
 
-	seg = mssfrac_segment(tp->snd_wnd, mss, frac, 2);
+	seg = mssfrac_segment(tp->snd_wnd, mss,
+			      READ_ONCE(conn->mn->set.tx_frac), 2);
 	if (seg == mss)
 		return 0;
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
 		tx->small_seg = seg;
 		mssfrac_count(conn, tx_unstalled, 1);
-		trace_align(sk, conn, 0, 0, MSSFRAC_WHY_STALL);
+		trace_align(sk, conn, 0, MSSFRAC_WHY_STALL);
 	}
 	return tx->small_seg;
 }
@@ -171,8 +294,10 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		tx->small_seg = 0;
 		tx->last_una = tp->snd_una;
 		tx->round_open = 0;
-		mssfrac_trial_forget(tp, tx);
-		trace_align(sk, conn, 0, 0, MSSFRAC_WHY_MSS);
+		tx->backoff = 0;
+		tx->wait = 0;
+		use_stock(tx, MSSFRAC_WHY_MSS);
+		trace_align(sk, conn, 0, MSSFRAC_WHY_MSS);
 		return stock;
 	}
 
@@ -181,9 +306,6 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		seg = unstall(sk, conn, stock);
 		if (!seg && state_open(sk))
 			seg = tx->nudge ? nudge(sk, tx) : tx->seg;
-		if (!seg && state_open(sk) &&
-		    READ_ONCE(conn->mn->set.tx_policy) > 2)
-			seg = mssfrac_tail_size(sk, conn, stock);
 	}
 	return seg && seg < stock ? seg : stock;
 }

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sender policy: its state in each connection, and its entry points. */
+/* Sender policy: its state in each connection, reasons, entry points. */
 #ifndef MSSFRAC_TX_H
 #define MSSFRAC_TX_H
 
 #include <linux/types.h>
 
 struct sock;
+
+/* Why the sender's state changed (tracepoint mssfrac:align). */
+enum mssfrac_tx_why {
+	MSSFRAC_WHY_ROUND,	/* no change; a round trip ended */
+	MSSFRAC_WHY_NO_LIMIT,	/* a round trip ended that the window did not limit */
+	MSSFRAC_WHY_SIZED,	/* full-sized segments leave a part of the window */
+	MSSFRAC_WHY_STEP,	/* the size follows the window, or tx_steady */
+	MSSFRAC_WHY_REVERTED,	/* the window is no larger than what stock used */
+	MSSFRAC_WHY_MOVED,	/* full-sized segments fill the window now */
+	MSSFRAC_WHY_STALL,	/* sized for a window below one MSS */
+	MSSFRAC_WHY_MSS,	/* path MTU or options changed */
+	MSSFRAC_WHY_NUDGE,	/* a segment a round waits for its ACK */
+};
 
 /* The socket lock protects every field. */
 struct mssfrac_tx {
@@ -14,38 +27,16 @@ struct mssfrac_tx {
 	u32 mss_cache;		/* the kernel's, when seg was chosen */
 	u32 round_end;		/* sequence that ends the round trip */
 	u32 round_wnd;		/* bytes; largest window offered in it */
+	u32 base_wnd;		/* bytes; the same since stock segments last began */
 	u32 last_una;		/* snd_una at the last round's end */
-	u64 round_start;	/* us, tcp_mstamp */
-	u32 epoch_rounds;	/* window-limited rounds in this epoch */
-	u32 epoch_prompt;	/* of these, such as took min_rtt */
-	u32 epoch_late;		/* and such as took clearly longer */
-	u32 epoch_wnd;		/* bytes; smallest round_wnd in the epoch */
-	u32 most_wnd;		/* bytes; largest round_wnd of all epochs */
-	u64 epoch_start;	/* us, tcp_mstamp */
-	u64 epoch_bytes;	/* acknowledged since */
-	u64 last_rate;		/* bytes/s delivered in the epoch before */
-	u64 base_rate;		/* bytes/s delivered with stock segments */
-	u32 base_wnd;		/* bytes; the peer's window meanwhile */
-	u64 best_rate;		/* bytes/s of best_seg, the best size tried */
-	u32 best_seg;
-	u32 own_segs;		/* MSS fit where our sizes are offered more than stock */
-	u64 own_rate;		/* bytes/s of our size, just left to measure stock */
-	u32 goal;		/* bytes; where a descent of tx_steady ends */
-	u64 stall_start;	/* us, tcp_clock_us(): tcp_mstamp may be old */
-	u32 steady_wnd;		/* bytes; epoch_wnd of the epoch before */
-	u32 settle_seq;		/* data before it was cut for another size */
-	u32 wait;		/* rounds until the next trial */
-	u32 recheck;		/* rounds until stock is measured again */
-	u16 backoff;		/* next wait after a failed trial, in rounds */
-	u16 recheck_every;	/* next recheck, in rounds */
-	u8 phase;		/* enum mssfrac_tx_phase */
+	u32 held;		/* rounds that went well since the last wait */
+	u16 wait;		/* rounds until the next size, or nudge */
+	u8 backoff;		/* binary logarithm of the last wait */
+	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
 	u8 round_open:1,	/* round_end is set */
-	   settling:1,		/* settle_seq is not acknowledged yet */
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1,		/* has stalled before: do not wait again */
-	   nudge:1,		/* halve what is sent next */
-	   nudged:1,		/* did so, and nothing was gained since */
-	   pardoned:1;		/* tried before its time, and nothing was gained since */
+	   nudge:1;		/* halve what is sent next */
 };
 
 /* Socket lock held, any context. */

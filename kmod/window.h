@@ -99,7 +99,6 @@ static inline u32 mssfrac_segment_seen(u32 bytes, u32 segs, u32 advmss)
  * Even, because a receiver that acknowledges every second segment delays the
  * ACK for the last one of an odd count (RFC 1122 section 4.2.3.2, RFC 5681
  * section 4.2).  Five full-sized segments therefore become six smaller ones.
- * The caller measures whether the result delivers more.
  *
  * Windows below one MSS: with nothing in flight the kernel sends one window
  * per max(RTO, 200 ms), so all of the window counts as unused.  Two segments
@@ -126,7 +125,7 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 	count += count & 1;
 
 	/*
-	 * An even size, so that two halves (try_nudge()) are exactly one
+	 * An even size, so that two halves (nudge()) are exactly one
 	 * segment.  Less than two bytes per segment go unused.
 	 */
 	seg = window / count & ~1U;
@@ -156,6 +155,27 @@ static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 	count = window / half + !!(window % half);
 	count += count & 1;
 	return window / count & ~1U;
+}
+
+/*
+ * Sender: @seg, or a smaller one, where the peer does not scale its window.  A
+ * Linux receiver then advertises multiples of the segments that it gets.  With
+ * one of ours less, a full-sized segment must still fit: without one the
+ * receiver would never advertise more again.
+ */
+static inline u32 mssfrac_unscaled_segment(u32 seg, u32 window, u32 mss,
+					   u32 seg_max)
+{
+	u32 count;
+
+	if (seg >= mss || window - seg >= mss)
+		return seg;
+	if (window <= mss)
+		return mss;
+	count = window / (window - mss) + !!(window % (window - mss));
+	count += count & 1;
+	seg = window / count & ~1U;
+	return count > seg_max || seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
 /* Sender, tx_steady: the size at which the descent to @goal begins. */

@@ -13,7 +13,6 @@ SETTINGS = {
     "tx_frac": Key(0, 0, 64),
     "rx_mss_est": Key(0, 0, 1),
     "tx_steady": Key(0, 0, 1),
-    "tx_policy": Key(0, 0, 4),
     "seg_max": Key(32, 2, 256),
     "ab_percent": Key(100, 0, 100),
     "ab_seed": Key(0, 0, 2**32 - 1),

@@ -12,7 +12,7 @@ from .cell import LOOPBACK, Cell
 from .errors import LoadFailed
 
 #: Counters of the treatment arm that show that a policy changed something.
-ACTED = ("treated_tx_trials", "treated_tx_unstalled", "treated_rx_raised")
+ACTED = ("treated_tx_sized", "treated_tx_unstalled", "treated_rx_raised")
 
 
 def usable_window(cell: Cell, raw: dict[str, Any]) -> int:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of a kernel as kmod/tx.c and trial.c see, for test_tx.c: one socket,
- * whose fields the test sets, and a clock that stands still between round trips.
+ * As much of a kernel as kmod/tx.c sees, for test_tx.c: one socket,
+ * whose fields the test sets.
  * Names and units are the kernel's.
  */
 #ifndef FAKE_NET_TCP_H
@@ -17,8 +17,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 
 #define U32_MAX		UINT32_MAX
-#define USEC_PER_MSEC	1000UL
-#define USEC_PER_SEC	1000000UL
+#define TCP_RETR2	15
 
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, value)	((x) = (value))
@@ -29,11 +28,6 @@ typedef uint64_t u64;
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
-#define clamp_t(type, x, least, most) \
-	min_t(type, max_t(type, x, least), most)
-#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
-#define div_u64(n, d)		((u64)(n) / (u32)(d))
-#define div64_u64(n, d)		((u64)(n) / (u64)(d))
 
 /* Lists, RCU and counters: one connection, one thread. */
 struct hlist_node {};
@@ -76,6 +70,7 @@ static struct mssfrac_conn *the_connection(void);
 #define SK_USER_DATA_PSOCK	4UL
 
 enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
+enum { ICSK_TIME_PROBE0 = 3 };
 enum { TCP_CHRONO_BUSY = 1, TCP_CHRONO_RWND_LIMITED };
 
 struct sock {
@@ -89,6 +84,7 @@ struct sock {
 struct inet_connection_sock {
 	struct sock sk;
 	u8 icsk_ca_state;
+	u8 icsk_pending;	/* the timer that runs; 0: none */
 	const void *icsk_ulp_ops;
 	struct {
 		bool enabled;
@@ -98,17 +94,16 @@ struct inet_connection_sock {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u8 repair, chrono_type;
+	struct {
+		u8 snd_wscale;
+	} rx_opt;
 	u32 mss_cache, snd_cwnd, snd_wnd, max_window, packets_out;
 	u32 snd_una, snd_nxt, write_seq;
 	u32 data_segs_in, data_segs_out;
-	u32 min_rtt;		/* us */
-	u64 tcp_mstamp;		/* us */
 };
 
 #define tcp_sk(sk)	((struct tcp_sock *)(sk))
 #define inet_csk(sk)	((struct inet_connection_sock *)(sk))
-
-static u64 tcp_clock_us(void);
 
 static inline struct net *sock_net(const struct sock *sk)
 {
@@ -128,11 +123,6 @@ static inline bool tcp_send_head(const struct sock *sk)
 static inline u32 tcp_snd_cwnd(const struct tcp_sock *tp)
 {
 	return tp->snd_cwnd;
-}
-
-static inline u32 tcp_min_rtt(const struct tcp_sock *tp)
-{
-	return tp->min_rtt;
 }
 
 static inline u32 tcp_wnd_end(const struct tcp_sock *tp)
