@@ -182,6 +182,7 @@ bench-ladder: ARGS = all
 
 bench-window:			## measure the window grid (resumes)
 bench-window-iperf3:		## measure a few windows with iperf3
+bench-policies:			## compare the sender with stock in many conditions
 bench-cost:			## count the instructions that the module adds
 bench-overhead:			## count the instructions that tracing adds
 bench-stack:			## the same on a host of containers

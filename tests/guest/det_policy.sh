@@ -21,17 +21,17 @@ fraction() {
 }
 
 sender() {
-	fraction 64 5420 && [ "$(counter a treated_tx_kept)" -ge 1 ]
+	fraction 64 5420 && [ "$(counter a treated_tx_sized)" -ge 1 ]
 }
-check "sender keeps a size" sender
+check "sender chooses a size" sender
 receiver() { [ "$(counter b treated_rx_raised)" -ge 1 ]; }
 check "receiver advertises more than stock" receiver
 
 # Cells of a window grid, with more than one seed, or window, each.
 # Before each transfer small writes use up the window.  Segments of these writes that are
-# still queued fill the window in a way that stock segments cannot, so a trial must not be
-# compared with that.  At 2 ms, processing makes the round trips longer than the link
-# does.  Nearly each uses the whole window, so a trial can gain little, and must not lose.
+# still queued fill the window in a way that full-sized segments cannot.  At 2 ms,
+# processing makes the round trips longer than the link does.  Nearly each uses the whole
+# window, so a size can gain little, and must not lose.
 cat >"$TMP/cells.toml" <<-END
 	title = "When to try"
 	[arms]
@@ -57,7 +57,7 @@ cat >"$TMP/cells.toml" <<-END
 END
 # Over loopback a transmit chunk is one segment: two to a chunk fill the window.  What one
 # such transfer delivers hangs on the order that it fell into; so the middle of five.
-# On 6.1 stock fills nine tenths of most of them; a trial that fails there leaves less.
+# On 6.1 stock fills nine tenths of most of them.
 # The five came to 0.96 to 1.14, with 1.00 in the middle.
 case $(uname -r) in
 6.1.*)	loopback= ;;

@@ -3,7 +3,7 @@
 # tx_steady: the segment size goes down step by step and up again.  The cases
 # are in steady.py.
 . "$(dirname "$0")/../lib.sh"
-plan 4
+plan 3
 
 insmod "$MODULE" || exit
 defer "rmmod mssfrac"

@@ -180,7 +180,7 @@ counts() {
 check "connections are counted exactly" counts
 
 nothing_chosen() {
-	is "$(counter a treated_tx_trials) $(counter a treated_tx_unstalled)" \
+	is "$(counter a treated_tx_sized) $(counter a treated_tx_unstalled)" \
 		"0 0" && is "$(counter b treated_rx_raised)" 0
 }
 check "observing changes nothing" nothing_chosen
@@ -220,14 +220,14 @@ check "round trips over IPv6 are counted" six
 
 # The control arm of the same namespace is counted as stock, never treated.
 control() {
-	local kept raised
+	local sized raised
 	set_in a ab_percent 0 && set_in b ab_percent 0 || return 1
-	kept=$(counter a treated_tx_kept) raised=$(counter b treated_rx_raised)
+	sized=$(counter a treated_tx_sized) raised=$(counter b treated_rx_raised)
 	fraction 64 5422 || return 1
 	is "$(counter a stock_connections) $(counter b stock_connections)" "1 1" &&
-		is "$(counter a stock_tx_trials) $(counter b stock_rx_raised)" \
+		is "$(counter a stock_tx_sized) $(counter b stock_rx_raised)" \
 			"0 0" &&
-		is "$(counter a treated_tx_kept)" "$kept" &&
+		is "$(counter a treated_tx_sized)" "$sized" &&
 		is "$(counter b treated_rx_raised)" "$raised" &&
 		[ "$(counter a stock_tx_bytes_available)" -gt 0 ]
 }

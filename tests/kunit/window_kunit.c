@@ -31,6 +31,7 @@ static void window_paired(struct kunit *test)
 
 static void window_receiver(struct kunit *test)
 {
+	WINDOW_UNSCALED(EXPECT)
 	WINDOW_RECEIVER(EXPECT)
 }
 

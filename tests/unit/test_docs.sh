@@ -66,7 +66,7 @@ check_counters() {
 whys() {
 	local number=0 name
 	sed -n '/^enum mssfrac_tx_why/,/^}/s/^\t\(MSSFRAC_WHY_[A-Z_]*\).*/\1/p' \
-		"$tree/kmod/trial.h" |
+		"$tree/kmod/tx.h" |
 		while read -r name; do
 			echo "$number $(sed -n "s/.*{ $name, \"\(.*\)\" }.*/\1/p" \
 				"$tree/kmod/trace.h")"
@@ -90,7 +90,7 @@ check_fields() {
 # name number, of each constant of the sender's policy
 check_constants() {
 	same "$(sed -E -n 's/^#define ([A-Z_]+)\s+\(?([0-9]+).*/\1 \2/p' \
-		"$tree/kmod/tx.c" "$tree/kmod/trial.c"
+		"$tree/kmod/tx.c"
 	sed -E -n 's/^#define (MSSFRAC_WORTH)\s+([0-9]+).*/\1 \2/p' \
 		"$tree/kmod/window.h")" \
 		"$(sed -E 's,^(\S+)_MIN/MAX +([0-9]+)\, ([0-9]+).*,\1_MIN \2\n\1_MAX \3,;t
@@ -283,7 +283,7 @@ cell=userspace/mssab/mssab/cell.py
 experiment=userspace/mssab/mssab/experiment.py
 
 echo "KTAP version 1"
-echo "1..49"
+echo "1..48"
 for check in settings counters whys fields constants arms cells \
 	choices design metrics guest mssab msstune tcpload pages \
 	references arm; do
@@ -294,12 +294,11 @@ plant settings kmod/settings.h 's/(seg_max.*) 32/\1 33/'
 plant settings kmod/window.h 's/(MSSFRAC_MAX_FRAC\t)64/\163/'
 plant settings kmod/settings.h 's/ab_seed/ab_key/'
 plant settings "$module" 's/^tx_frac /tx_part /'
-plant counters kmod/counters.h 's/X\(tx_kept\)/X(tx_held)/'
+plant counters kmod/counters.h 's/X\(tx_sized\)/X(tx_held)/'
 plant counters "$module" 's/^rx_raised /rx_grown  /'
 plant whys kmod/trace.h 's/"stall"/"stalled"/'
-plant whys kmod/trial.h '/^\tMSSFRAC_WHY_KEPT,/d'
+plant whys kmod/tx.h '/^\tMSSFRAC_WHY_SIZED,/d'
 plant fields kmod/trace.h 's/u32, space/u64, space/'
-plant constants kmod/trial.c 's/(EPOCH_ROUNDS\t)12/\113/'
 plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
 plant arms userspace/mssab/mssab/module.py 's/Key\(32, 2,/Key(32, 3,/'
 plant cells "$cells" 's/2\^24/2^23/'

@@ -84,8 +84,7 @@ def device(**more):
            cpus={"0": CPU | {"idle": 4, "softirq": 60, "user": 100}, "1": CPU},
            placement={"last_level_cache": {"0": "0-1"}, "steering": {}}),
      {"": "", "queue:eth0:rx-0/rps_cpus": "2"}),
-    (facts(ODD, mssfrac={"treated_tx_trials": 20, "treated_tx_reverted": 19,
-                         "treated_tx_kept": 1}), {}),
+    (facts(ODD, mssfrac={"treated_tx_sized": 20, "treated_tx_reverted": 19}), {}),
 ])
 def test_settings(given, wanted):
     given.setdefault("placement", {"steering": {}})
@@ -99,8 +98,7 @@ def test_mssfrac_is_switched_on_and_off():
     assert "" in proposed(given)  # without the module: advice
     given["sysctl"]["net.mssfrac.tx_frac"] = "0"
     assert proposed(given)["sysctl:net.mssfrac.tx_frac"] == "64"
-    harmed = facts(ODD, mssfrac={"treated_tx_trials": 20, "treated_tx_kept": 1,
-                                 "treated_tx_reverted": 19})
+    harmed = facts(ODD, mssfrac={"treated_tx_sized": 20, "treated_tx_reverted": 19})
     harmed["sysctl"]["net.mssfrac.tx_frac"] = "64"
     assert proposed(harmed) == {"sysctl:net.mssfrac.tx_frac": "0"}
 

@@ -18,7 +18,7 @@ typedef uint64_t u64;
 
 #define COUNT(name, got, wanted) + 1
 #define ROWS(X) WINDOW_PAPER(X) WINDOW_SENDER(X) WINDOW_PAIRED(X) \
-	WINDOW_RECEIVER(X) WINDOW_SEEN(X) WINDOW_STEPS(X)
+	WINDOW_UNSCALED(X) WINDOW_RECEIVER(X) WINDOW_SEEN(X) WINDOW_STEPS(X)
 #define PROPERTIES (sizeof(window_properties) / sizeof(window_properties[0]))
 
 static int cases, failures;

@@ -53,6 +53,25 @@
 	  mssfrac_paired_segment(16 * 65483 + 1023, 65483, 32607, 64, 16), \
 	  65483)
 
+/* Without window scaling: a full-sized segment beside one of ours. */
+#define WINDOW_UNSCALED(X)						\
+	X("a size that leaves room for a full-sized segment stays",	\
+	  mssfrac_unscaled_segment(6512, 26052, 8948, 32), 6512)	\
+	X("exactly so much room is enough",				\
+	  mssfrac_unscaled_segment(4000, 12948, 8948, 32), 4000)	\
+	X("one byte less is not: four segments",			\
+	  mssfrac_unscaled_segment(4000, 12947, 8948, 32), 3236)	\
+	X("11,632 B by 8948 take six segments and not two",		\
+	  mssfrac_unscaled_segment(5816, 11632, 8948, 32), 1938)	\
+	X("the MSS stays",						\
+	  mssfrac_unscaled_segment(8948, 11632, 8948, 32), 8948)	\
+	X("too many segments: the MSS",					\
+	  mssfrac_unscaled_segment(4600, 9200, 8948, 32), 8948)		\
+	X("too small ones: the MSS",					\
+	  mssfrac_unscaled_segment(949, 1898, 1448, 32), 1448)	\
+	X("a window of one MSS: the MSS",				\
+	  mssfrac_unscaled_segment(4474, 8948, 8948, 32), 8948)
+
 #define WINDOW_RECEIVER(X)						\
 	X("receiver advertises the remainder in steps of MSS/8",	\
 	  mssfrac_offer(17896, 26052, 17896, 8948, 8, 16),		\

@@ -10,7 +10,7 @@ SEED = 20261125
 HEAD = f"""\
 # SPDX-License-Identifier: GPL-2.0-only
 # Windows drawn at random by draw.py (seed {SEED}), with the receiver's half of the
-# module and without.  README.rst of this folder has the commands.
+# module and without.  make bench-policies measures them.
 title = "Held-out windows"
 
 [arms]

@@ -161,7 +161,7 @@ def _mssfrac(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
         now = facts["sysctl"].get(f"net.mssfrac.{side}_frac", "0")
         if now != "0" and side in d.numbers.get("sides", ("tx",)):
             yield Proposal(f"sysctl:net.mssfrac.{side}_frac", now, "0",
-                           "most of its trials deliver less here", d.why,
+                           "most of its segment sizes are given up here", d.why,
                            "mssfrac(4)", loss)
 
 

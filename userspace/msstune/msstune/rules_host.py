@@ -344,15 +344,14 @@ def _queued(facts: Facts) -> Iterator[Diagnosis]:
 
 def _mssfrac(facts: Facts) -> Iterator[Diagnosis]:
     counters = facts["mssfrac"]
-    kept, reverted = (counters.get(f"treated_tx_{key}", 0)
-                      for key in ("kept", "reverted"))
-    trials = counters.get("treated_tx_trials", 0)
-    if trials >= 5 and reverted > 2 * kept:
+    sized, reverted = (counters.get(f"treated_tx_{key}", 0)
+                       for key in ("sized", "reverted"))
+    if sized >= 5 and 2 * reverted > sized:
         yield Diagnosis(
             "host", "mssfrac", "low",
-            f"mssfrac tried {trials} segment sizes, reverted {reverted} and kept "
-            f"{kept}", "those kept carry most of the traffic", 30,
-            {"trials": trials, "kept": kept, "reverted": reverted})
+            f"mssfrac chose {sized} segment sizes and gave {reverted} up, because the "
+            "peer then advertised less", "the others carry most of the traffic", 30,
+            {"sized": sized, "reverted": reverted})
     raised = counters.get("treated_rx_raised", 0)
     for f in facts["flows"]:
         window, mss = f["rcv_ssthresh"], f["rcv_mss"]
