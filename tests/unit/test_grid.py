@@ -27,6 +27,9 @@ def load(tmp_path, cells):
     ('link = "loopback"\ngso = false', "needs link = .veth. or .interfaces."),
     ('load2 = "x"', "unknown key load2"),
     ("request = 0", "outside"),
+    ("rtt_ms = 2\njitter_ms = 1.5", "half of rtt_ms"),
+    ("pause_bytes = 9", "needs pause_ms"),
+    ("pause_ms = 1\nrequest = 1", "bulk reader"),
 ])
 def test_refused(tmp_path, cells, sentence):
     with pytest.raises(errors.UsageError, match=sentence):
@@ -51,6 +54,7 @@ def test_rounds_are_round_trips(tmp_path):
 
 
 def test_what_ships_is_valid():
-    for path in sorted((TOP / "experiments").glob("*.toml")):
+    for path in sorted([*(TOP / "experiments").glob("*.toml"),
+                        *(TOP / "tests/bench/policies").glob("*.toml")]):
         if "[design]" not in path.read_text():  # see test_experiment.py
             assert grid.load(path).cells, path

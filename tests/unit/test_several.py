@@ -78,6 +78,15 @@ def test_data_queues_at_the_port_towards_its_receiver(ran):
         f"mssab-rx veth0 root netem limit 10000 delay 5000us {tail}"]
 
 
+def test_jitter_follows_the_delay_of_the_data(ran):
+    here = cell(rtt_ms=10, jitter_ms=1.5, loss_percent=1)
+    between = ends.of(here)
+    testbed._set_queues(here, between, testbed._devices(here, between))
+    assert [line.partition("netem ")[2] for line in ran] == [
+        "limit 10000 delay 5000us 1500us loss random 1%",
+        "limit 10000 delay 5000us"]
+
+
 def test_received_data_is_corrupted_behind_the_device(ran):
     here = cell(corrupt_rx_percent=2, rtt_ms=0)
     between = ends.of(here)

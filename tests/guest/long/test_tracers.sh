@@ -72,7 +72,7 @@ lines() {
 	echo "${counts[*]}"
 }
 # What is printed of numbers, too: perf and trace-cmd do so from the format.
-align="align: .*dport=5410 arm=treated why=[a-z-]+ phase=[a-z]+ "
+align="align: .*dport=5410 arm=treated why=[a-z-]+ window=[0-9]+ "
 window="window: .*sport=5410 .*arm=treated "
 wanted=$(lines "$align" "$window" <$tracing/trace)
 echo "# align and window: $wanted"

@@ -26,7 +26,7 @@ def _impairments(cell: Cell) -> list[str]:
     # Directly behind the delay, as netem reads it.
     jitter = [f"{round(cell.jitter_ms * 1000)}us"] if cell.jitter_ms else []
     return jitter + [word for name, key in KEYS.items() if key.netem
-            for word in key.words(key.netem, getattr(cell, name))]
+                     for word in key.words(key.netem, getattr(cell, name))]
 
 
 def on_loopback(cell: Cell, namespace: str) -> None:
