@@ -23,6 +23,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/build_bug.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -34,6 +35,9 @@
 #include "conn.h"
 #include "netns.h"
 #include "trace.h"
+
+/* Each connection has one, with all policies off too: the slab of 512 is next. */
+static_assert(sizeof(struct mssfrac_conn) <= 256);
 
 struct mssfrac_conns mssfrac_conns __read_mostly;
 static bool unloading;

@@ -23,14 +23,18 @@ struct mssfrac_conn {
 	const struct sock *sk;	/* key */
 	struct mssfrac_net *mn;
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
-	u8 pinned:1;		/* the socket's mark picked the arm */
+	u8 pinned:1,		/* the socket's mark picked the arm */
+	   rx_seen:1,		/* rx.seen_nxt and rx.seen_segs are valid */
+	   rx_steady:1;		/* rcv_ssthresh is: windows may be raised */
 	u32 first_in;		/* data_segs_in at creation */
 	u32 first_out;		/* data_segs_out at creation */
-	u64_stats_t count[MSSFRAC_NR_COUNTERS];
-	struct mssfrac_rx rx;
 	struct mssfrac_tx tx;
+	union {
+		struct mssfrac_rx rx;
+		struct rcu_head rcu;	/* once it has ended */
+	};
+	u64_stats_t count[MSSFRAC_NR_COUNTERS];
 	struct hlist_node live;	/* in the shard of its namespace */
-	struct rcu_head rcu;
 };
 
 /* Add to a counter of the connection.  Under the socket lock. */

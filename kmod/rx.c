@@ -34,16 +34,19 @@ static u32 acceptable(const struct sock *sk)
  * it has finished.  The result is permanent: raising windows on and off would
  * disturb the sender.
  */
-static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
+static bool window_steady(const struct tcp_sock *tp,
+			  struct mssfrac_conn *conn)
 {
-	if (rx->steady)
+	struct mssfrac_rx *rx = &conn->rx;
+
+	if (conn->rx_steady)
 		return true;
 	if (rx->ssthresh != tp->rcv_ssthresh) {
 		rx->ssthresh = tp->rcv_ssthresh;
 		rx->still_since = tp->data_segs_in;
 	}
-	rx->steady = tp->data_segs_in - rx->still_since >= STEADY_SEGS;
-	return rx->steady;
+	conn->rx_steady = tp->data_segs_in - rx->still_since >= STEADY_SEGS;
+	return conn->rx_steady;
 }
 
 /*
@@ -58,9 +61,10 @@ static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
  * that the kernel has processed every segment that it counted: none is in the
  * backlog, which the counter includes, and none is out of order.
  */
-static void measure_segments(const struct sock *sk, struct mssfrac_rx *rx)
+static void measure_segments(const struct sock *sk, struct mssfrac_conn *conn)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	struct mssfrac_rx *rx = &conn->rx;
 	u32 seg;
 
 	if (sock_owned_by_user_nocheck(sk) ||
@@ -70,11 +74,11 @@ static void measure_segments(const struct sock *sk, struct mssfrac_rx *rx)
 	seg = mssfrac_segment_seen(tp->rcv_nxt - rx->seen_nxt,
 				   tp->data_segs_in - rx->seen_segs,
 				   tp->advmss);
-	if (seg && rx->seen)
+	if (seg && conn->rx_seen)
 		minmax_running_max(&rx->seg, EST_SEGS, tp->data_segs_in, seg);
 	rx->seen_nxt = tp->rcv_nxt;
 	rx->seen_segs = tp->data_segs_in;
-	rx->seen = 1;
+	conn->rx_seen = 1;
 }
 
 /* Bytes; the kernel's own estimate while rx_mss_est is 0 or nothing was seen. */
@@ -100,13 +104,13 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	mn = conn->mn;
 	mssfrac_conn_count(sk, conn);
 	if (READ_ONCE(mn->set.rx_mss_est))
-		measure_segments(sk, &conn->rx);
+		measure_segments(sk, conn);
 	if (!stock)
 		return 0;
 
 	space = acceptable(sk);
 	/* With window scaling the kernel does not round to the MSS. */
-	if (window_steady(tp, &conn->rx) &&
+	if (window_steady(tp, conn) &&
 	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
 		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
 				      mssfrac_rx_mss(sk, conn),

@@ -14,10 +14,8 @@ struct mssfrac_rx {
 	struct minmax seg;	/* bytes; largest recent mean of a segment */
 	u32 seen_nxt;		/* rcv_nxt at the last measurement */
 	u32 seen_segs;		/* data_segs_in at the last measurement */
-	u8 seen:1;		/* seen_nxt and seen_segs are valid */
 	u32 ssthresh;		/* bytes; rcv_ssthresh at its last change */
 	u32 still_since;	/* data_segs_in at that change */
-	u8 steady;		/* rcv_ssthresh is steady: windows may be raised */
 };
 
 /* Socket lock held, any context. */

@@ -29,7 +29,7 @@ struct mssfrac_tx {
 	u32 round_wnd;		/* bytes; largest window offered in it */
 	u32 base_wnd;		/* bytes; the same since stock segments last began */
 	u32 last_una;		/* snd_una at the last round's end */
-	u32 held;		/* rounds that went well since the last wait */
+	u16 held;		/* rounds that went well since the last wait */
 	u16 wait;		/* rounds until the next size, or nudge */
 	u8 backoff;		/* binary logarithm of the last wait */
 	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
