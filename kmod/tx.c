@@ -94,6 +94,7 @@ static u8 use_stock(struct mssfrac_tx *tx, u8 why)
 	tx->seg = 0;
 	tx->base_wnd = 0;
 	tx->held = 0;
+	tx->unfilled = 0;
 	tx->seen = MSSFRAC_WHY_ROUND;
 	tx->nudge = 0;
 	return why;
@@ -123,6 +124,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	struct mssfrac_tx *tx = &conn->tx;
 	u32 window = tx->round_wnd;
 	u32 seg = wanted_segment(sk, conn, window);
+	u32 step = mssfrac_step(mss, READ_ONCE(conn->mn->set.tx_frac));
 	u32 lost = window > acked ? window - acked : 0;
 
 	if (tx->wait)
@@ -138,10 +140,15 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	}
 	tx->base_wnd = max(tx->base_wnd, window);
 	if (!tx->seg) {
-		/* Remainders between full-sized segments fill some windows. */
-		if (!again(tx, MSSFRAC_WHY_SIZED, seg < mss && !tx->wait &&
-			   (acked <= mssfrac_whole_segments(window, mss) ||
-			    acked > window)))
+		/*
+		 * Remainders between full-sized segments fill some windows, and
+		 * others in every second round trip.  One that delivers more
+		 * than the window takes longer than it should.
+		 */
+		tx->unfilled <<= 1;
+		tx->unfilled |= acked > window || lost >= step;
+		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
+		    !(tx->unfilled & 6))
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
 		mssfrac_count(conn, tx_sized, 1);
