@@ -19,6 +19,7 @@ from dataclasses import dataclass
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 MIN_SEG = 536     # RFC 9293's default send MSS: never cut below it
 SLACK = 0.000002  # s; the trace and the capture see one event apart
+QUEUED_ROUNDS = 64  # a send buffer holds that many windows
 
 
 @dataclass
@@ -211,7 +212,7 @@ class Connection:
         return acted
 
     def check_kept(self, events, frac):
-        """While a size is kept an even count of segments fills the window, to
+        """While a size is in force an even count of segments fills the window, to
         less than a step of MSS/frac each, and every segment has that size,
         except where the window ends and where a piece of the queue does.
 
@@ -224,6 +225,7 @@ class Connection:
         grids = [(self.mss, 0)]  # sizes, and a place where an skb ends
         before = self.mss
         own = None
+        queued = 0
         for event, after in zip(events, events[1:]):
             seg = event.fields["seg"] or self.mss
             if seg != before:
@@ -231,7 +233,11 @@ class Connection:
                           if p.time < event.time and p.size == before][-1:]
                 before = seg
                 own = None
-            if event.fields["phase"] != "keep":
+            # Data written before the size has left the queue after so long.
+            if event.fields["why"] == "sized":
+                queued = QUEUED_ROUNDS
+            queued -= queued > 0
+            if queued or seg == self.mss:
                 continue
             window = event.fields["window"]
             count = window // seg

@@ -53,8 +53,8 @@ class Capture:
         self.now += 0.001
         self.events.append(f"x-1 [000] ..... {self.now:.6f}: {text} {ports}")
 
-    def align(self, why, phase, seg, window=WINDOW):
-        self.event(f"align: why={why} phase={phase} seg={seg} window={window}",
+    def align(self, why, seg, window=WINDOW):
+        self.event(f"align: why={why} seg={seg} window={window}",
                    f"sport={CLIENT} dport={PORT}")
 
     def window(self, space, stock, offer):
@@ -174,13 +174,13 @@ def kept(sizes, seg=SEG, window=WINDOW):
     capture = Capture()
     at = 0
     capture.offer(0, window)
-    capture.align("kept", "keep", seg, window)
+    capture.align("round", seg, window)
     for _ in range(40):
         for size in sizes:
             capture.data(at, size)
             at += size
         capture.offer(at, window)
-    capture.align("round", "keep", seg, window)
+    capture.align("round", seg, window)
     return capture
 
 
@@ -210,7 +210,7 @@ def test_accepts_the_end_of_the_window(judge):
             capture.data(at, size)
             at += size
         capture.offer(at, WINDOW + 100)
-    capture.align("round", "keep", SEG, WINDOW)
+    capture.align("round", SEG, WINDOW)
     assert "kept 850" not in judge(capture, sender="64")[1]
 
 
@@ -218,13 +218,13 @@ def followed(rest):
     """A kept size of 850 becomes 800 while skbs of 1700 are in the queue."""
     capture = kept([SEG] * 4)
     at = 160 * SEG
-    capture.align("round", "keep", 800, 3200)
+    capture.align("round", 800, 3200)
     for _ in range(3):
         for size in (800, 800, rest):
             capture.data(at, size)
             at += size
         capture.offer(at, WINDOW)
-    capture.align("round", "keep", 800, 3200)
+    capture.align("round", 800, 3200)
     return capture
 
 
@@ -241,7 +241,7 @@ def test_rest_of_no_earlier_size(judge):
 def test_below_one_mss(judge, size, status):
     capture = Capture()
     capture.offer(0, 3 * MSS)
-    capture.align("stall", "watch", 540)
+    capture.align("stall", 540)
     at = 0
     for _ in range(120):
         capture.data(at, size)
@@ -264,7 +264,7 @@ def refusing(least=0):
     capture.data(at + 700, 50)
     capture.offer(at + 700, 700)
     capture.data(at + 700, 50)
-    capture.align("stall", "stall", 850)
+    capture.align("stall", 850)
     at += 750
     for _ in range(101):
         capture.offer(at, WINDOW)
@@ -288,7 +288,7 @@ def test_refused_with_a_buffer_that_stays(judge):
 def test_old_cuts(judge):
     capture = Capture()
     capture.offer(0, 3 * MSS)
-    capture.align("stall", "watch", 350)
+    capture.align("stall", 350)
     for at in range(0, 120 * MSS, MSS):
         for piece, size in ((0, 350), (350, 350), (700, 300)):
             capture.data(at + piece, size)
