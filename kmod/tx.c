@@ -145,7 +145,6 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 		 * others in every second round trip.  One that delivers more
 		 * than the window takes longer than it should.
 		 */
-		tx->unfilled <<= 1;
 		tx->unfilled |= acked > window || lost >= step;
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
 		    !(tx->unfilled & 6))
@@ -194,6 +193,7 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	u8 why = limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
 
 	mssfrac_conn_count(sk, conn);
+	tx->unfilled <<= 1;
 	if (limited) {
 		mssfrac_count(conn, tx_rounds, 1);
 		mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));

@@ -33,7 +33,7 @@ struct mssfrac_tx {
 	u16 wait;		/* rounds until the next size, or nudge */
 	u8 backoff;		/* binary logarithm of the last wait */
 	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
-	u8 unfilled;		/* stock: a bit for each of the last rounds */
+	u8 unfilled;		/* a bit for each of the last rounds, in stock */
 	u8 round_open:1,	/* round_end is set */
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1,		/* has stalled before: do not wait again */

@@ -231,6 +231,14 @@ static void conditions(void)
 	stock_bytes = WINDOW;
 	check("nor after one such round trip of three",
 	      until(MSSFRAC_WHY_SIZED, 100) > 100);
+	connect(MSS, WINDOW);
+	round_trip();
+	limited = false;
+	for (int i = 0; i < 3; i++)
+		round_trip();
+	limited = true;
+	check("nor after two with others between that the window did not limit",
+	      round_trip() != MSSFRAC_WHY_SIZED);
 }
 
 /* The window follows our segments down, to what stock used of it. */
@@ -387,7 +395,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..47\n");
+	printf("KTAP version 1\n1..48\n");
 	sizes();
 	conditions();
 	guards();
@@ -396,5 +404,5 @@ int main(void)
 	pairs();
 	steps();
 	stalls();
-	return failures || cases != 47;
+	return failures || cases != 48;
 }
