@@ -142,12 +142,12 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	if (!tx->seg) {
 		/*
 		 * Remainders between full-sized segments fill some windows, and
-		 * others in every second round trip.  One that delivers more
-		 * than the window takes longer than it should.
+		 * others in every round trip but each second or third one.  One
+		 * that delivers more than the window takes longer than it should.
 		 */
 		tx->unfilled |= acked > window || lost >= step;
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
-		    !(tx->unfilled & 6))
+		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
 		mssfrac_count(conn, tx_sized, 1);
