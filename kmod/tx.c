@@ -141,9 +141,10 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	tx->base_wnd = max(tx->base_wnd, window);
 	if (!tx->seg) {
 		/*
-		 * Remainders between full-sized segments fill some windows, and
-		 * others in every round trip but each second or third one.  One
-		 * that delivers more than the window takes longer than it should.
+		 * Remainders between full-sized segments fill some windows in
+		 * every round trip, others in one of two, or two of three.  So
+		 * one of the three before must have left a part unused as well.
+		 * A round trip that delivers more than the window took too long.
 		 */
 		tx->unfilled |= acked > window || lost >= step;
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||

@@ -108,6 +108,15 @@ static void connect_loopback(u32 cwnd)
 	tcp.snd_cwnd = cwnd;
 }
 
+/* Stock's next round trips: '+' sends the whole window, '-' full-sized segments. */
+static void sends(const char *round)
+{
+	for (; *round; round++) {
+		stock_bytes = *round == '+' ? WINDOW : WHOLE;
+		round_trip();
+	}
+}
+
 /* Round trips until @why; @most + 1: it did not come. */
 static int until(int why, int most)
 {
@@ -194,22 +203,12 @@ static void conditions(void)
 	stock_bytes = WINDOW - MSS / 64 + 1;
 	check("nor where remainders between them do",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
-	stock_bytes = WHOLE;
-	round_trip();
-	stock_bytes = WINDOW;
-	round_trip();
+	sends("-+");
 	stock_bytes = WHOLE;
 	check("but where they do in every second round trip",
 	      within(until(MSSFRAC_WHY_SIZED, 300), 2, 2));
 	connect(MSS, WINDOW);
-	stock_bytes = WINDOW;
-	for (int i = 0; i < 3; i++)
-		round_trip();
-	stock_bytes = WHOLE;
-	round_trip();
-	stock_bytes = WINDOW;
-	round_trip();
-	round_trip();
+	sends("+++-++");
 	stock_bytes = WHOLE;
 	check("or in two of three", within(until(MSSFRAC_WHY_SIZED, 300), 2, 2));
 	connect(MSS, WINDOW);
@@ -234,11 +233,7 @@ static void conditions(void)
 	check("nor in a window of more segments than asked for",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
 	connect(MSS, WINDOW);
-	stock_bytes = WINDOW;
-	for (int i = 0; i < 3; i++)
-		round_trip();
-	stock_bytes = WHOLE;
-	round_trip();
+	sends("+++-");
 	stock_bytes = WINDOW;
 	check("nor after one such round trip",
 	      until(MSSFRAC_WHY_SIZED, 100) > 100);
@@ -248,7 +243,7 @@ static void conditions(void)
 	for (int i = 0; i < 3; i++)
 		round_trip();
 	limited = true;
-	check("nor after two with others between that the window did not limit",
+	check("nor after two if other limits lie between",
 	      round_trip() != MSSFRAC_WHY_SIZED);
 }
 
