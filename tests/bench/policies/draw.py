@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes held-out.toml: 40 windows drawn at random, from one seed.
+"""Writes a grid of 40 windows drawn at random, from one seed.
 
-  draw.py >tests/bench/policies/held-out.toml"""
+  draw.py [SEED] >FILE.toml    default: the seed of held-out.toml"""
+import argparse
 import math
 import random
 
 SEED = 20261125
-HEAD = f"""\
+HEAD = """\
 # SPDX-License-Identifier: GPL-2.0-only
-# Windows drawn at random by draw.py (seed {SEED}), with the receiver's half of the
+# Windows drawn at random by draw.py (seed {seed}), with the receiver's half of the
 # module and without.  make bench-policies measures them.
 title = "Held-out windows"
 
@@ -21,9 +22,9 @@ both = {{ rx_frac = 64, tx_frac = 64 }}
 """
 
 
-def main():
-    draw = random.Random(SEED)
-    print(HEAD, end="")
+def main(seed):
+    draw = random.Random(seed)
+    print(HEAD.format(seed=seed), end="")
     for _ in range(40):
         mtu = draw.choice([1500, 4000, 8160, 9000, 12000, 16000])
         rtt = draw.choice([2, 3, 5, 10, 20, 40])
@@ -42,4 +43,6 @@ warmup_rounds = 100
 measure_rounds = 60""")
 
 
-main()
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("seed", type=int, nargs="?", default=SEED)
+main(parser.parse_args().seed)
