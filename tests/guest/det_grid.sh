@@ -48,6 +48,12 @@ mtu 9000 rtt 10 window 20 ws on, request 16384"
 case $(uname -r) in
 7.*) cells=$(grep -v "^mtu 9000 rtt 10 window 3.4 ws on$" <<<"$cells") ;;
 esac
+# On 6.1 fq sends the last segment of this window apart, and it waits for its ACK:
+# 87 % (Documentation/results/ack-phase.rst).
+short=()
+case $(uname -r) in
+6.1.*) short=("mtu 9000 rtt 10 window 1.9 ws off, fq") ;;
+esac
 plan "$(wc -l <<<"$cells")"
 
 insmod "$MODULE" || exit
@@ -59,4 +65,5 @@ mssab run "$TOP/tests/bench/window/window.toml" --only "^(${cells//$'\n'/|})\$" 
 sed 's/^/# /' "$TMP/table" "$TMP/err"
 
 echo "$cells" >"$TMP/cells"
-python_cases "$TOP/tests/guest/grid.py" "$TMP/results.json" "$TMP/cells"
+python_cases "$TOP/tests/guest/grid.py" "$TMP/results.json" "$TMP/cells" \
+	"${short[@]}"

