@@ -108,6 +108,30 @@ static void back_off(struct mssfrac_tx *tx)
 	tx->held = 0;
 }
 
+/* Stock is better; try again, but later each time. */
+static u8 give_up(struct mssfrac_conn *conn)
+{
+	back_off(&conn->tx);
+	mssfrac_count(conn, tx_reverted, 1);
+	return use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
+}
+
+/*
+ * Bytes per round trip.  One that delivered more than the window took longer:
+ * a segment waited for its ACK until the next window, and so on.
+ */
+static u32 per_trip(u32 acked, u32 window)
+{
+	return window && acked > window ? acked / DIV_ROUND_UP(acked, window) :
+					  min(acked, window);
+}
+
+/* @used of @window, in 1/256. */
+static u8 share(u32 used, u32 window)
+{
+	return min_t(u32, used / DIV_ROUND_UP(window, 256), U8_MAX);
+}
+
 /* Twice in a row?  One round trip may be a mixture of before and after. */
 static bool again(struct mssfrac_tx *tx, u8 why, bool now)
 {
@@ -125,32 +149,29 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	u32 window = tx->round_wnd;
 	u32 seg = wanted_segment(sk, conn, window);
 	u32 step = mssfrac_step(mss, READ_ONCE(conn->mn->set.tx_frac));
-	u32 lost = window > acked ? window - acked : 0;
+	u32 used = per_trip(acked, window);
+	u32 lost = window - used;
 
 	if (tx->wait)
 		tx->wait--;
 	/* Not more than stock used: the peer advertises less for our segments. */
 	if (tx->seg && window < tx->base_wnd &&
-	    window <= mssfrac_whole_segments(tx->base_wnd, mss)) {
-		if (!again(tx, MSSFRAC_WHY_REVERTED, true))
-			return MSSFRAC_WHY_ROUND;
-		back_off(tx);
-		mssfrac_count(conn, tx_reverted, 1);
-		return use_stock(tx, MSSFRAC_WHY_REVERTED);
-	}
+	    window <= mssfrac_whole_segments(tx->base_wnd, mss))
+		return again(tx, MSSFRAC_WHY_REVERTED, true) ?
+		       give_up(conn) : MSSFRAC_WHY_ROUND;
 	tx->base_wnd = max(tx->base_wnd, window);
 	if (!tx->seg) {
 		/*
 		 * Remainders between full-sized segments fill some windows in
 		 * every round trip, others in one of two, or two of three.  So
 		 * one of the three before must have left a part unused as well.
-		 * A round trip that delivers more than the window took too long.
 		 */
-		tx->unfilled |= acked > window || lost >= step;
+		tx->unfilled |= lost >= step;
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
 		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
+		tx->stock_used = share(used, window);
 		mssfrac_count(conn, tx_sized, 1);
 		return MSSFRAC_WHY_SIZED;
 	}
@@ -167,10 +188,13 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	 * whole.  So the last segment may wait for the first GSO skb of the next
 	 * window, time after time: n - 1 segments per round trip, even if n is
 	 * even.  Sending the next data in half-sized segments moves the last one.
+	 * Where it does not, and stock used more of the window, stock it is.
 	 */
 	if ((lost + tx->seg / 2) / tx->seg == 1) {
 		if (!again(tx, MSSFRAC_WHY_NUDGE, !tx->wait))
 			return MSSFRAC_WHY_ROUND;
+		if (tx->backoff > 1 && share(used, window) < tx->stock_used)
+			return give_up(conn);
 		back_off(tx);
 		tx->nudge = 1;
 		return MSSFRAC_WHY_NUDGE;

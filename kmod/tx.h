@@ -31,10 +31,11 @@ struct mssfrac_tx {
 	u32 last_una;		/* snd_una at the last round's end */
 	u16 held;		/* rounds that went well since the last wait */
 	u16 wait;		/* rounds until the next size, or nudge */
-	u8 backoff;		/* binary logarithm of the last wait */
 	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
 	u8 unfilled;		/* a bit for each of the last rounds, in stock */
-	u8 round_open:1,	/* round_end is set */
+	u8 stock_used;		/* 1/256 of the window; before seg was chosen */
+	u8 backoff:4,		/* binary logarithm of the last wait */
+	   round_open:1,	/* round_end is set */
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1,		/* has stalled before: do not wait again */
 	   nudge:1;		/* halve what is sent next */

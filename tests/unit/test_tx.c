@@ -216,6 +216,10 @@ static void conditions(void)
 	check("but where a round trip brought more than the window",
 	      until(MSSFRAC_WHY_SIZED, 300) <= 3);
 	connect(MSS, WINDOW);
+	stock_bytes = 2 * WINDOW;
+	check("nor where it brought two of them",
+	      until(MSSFRAC_WHY_SIZED, 300) > 300);
+	connect(MSS, WINDOW);
 	tcp.snd_cwnd = 4;
 	check("nor where the congestion window would be the limit",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
@@ -337,6 +341,41 @@ static void nudges(void)
 	own_bytes = 2 * 6512;
 	check("nor where more is missing",
 	      until(MSSFRAC_WHY_NUDGE, 300) > 300);
+	choose(MSS, WINDOW);
+	own_bytes = 6 * 6512;
+	check("six of eight segments are three of four in each of two round trips",
+	      within(until(MSSFRAC_WHY_NUDGE, 100), 2, 3));
+}
+
+/* Nudged for nothing. */
+static void stuck(void)
+{
+	int n, nudges = 0;
+
+	choose(MSS, WINDOW);
+	own_bytes = 3 * 6512;
+	check("three of four segments are kept where stock sends less",
+	      until(MSSFRAC_WHY_REVERTED, 1000) > 1000);
+	choose(MSS, 33108);
+	own_bytes = 3 * 8276;
+	for (n = 0; n < 100; n++) {
+		int why = round_trip();
+
+		nudges += why == MSSFRAC_WHY_NUDGE;
+		if (why == MSSFRAC_WHY_REVERTED)
+			break;
+	}
+	check("where it sends more, stock after two nudges",
+	      within(nudges, 2, 2) && within(n, 8, 14) && !conn.tx.seg);
+	check("and a size again, but later",
+	      within(until(MSSFRAC_WHY_SIZED, 100), 8, 10));
+
+	choose(MSS, WINDOW);
+	own_window = 0;
+	for (n = 0; n < 3; n++)
+		round_trip();
+	check("bytes acknowledged with a window of zero are no share of it",
+	      !conn.tx.seg);
 }
 
 static void pairs(void)
@@ -401,14 +440,15 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..49\n");
+	printf("KTAP version 1\n1..55\n");
 	sizes();
 	conditions();
 	guards();
 	unscaled();
 	nudges();
+	stuck();
 	pairs();
 	steps();
 	stalls();
-	return failures || cases != 49;
+	return failures || cases != 55;
 }

@@ -16,6 +16,7 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#define U8_MAX		UINT8_MAX
 #define U32_MAX		UINT32_MAX
 #define TCP_RETR2	15
 
@@ -26,6 +27,7 @@ typedef uint64_t u64;
 #define likely(x)		(x)
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
 
