@@ -93,6 +93,7 @@ static u8 use_stock(struct mssfrac_tx *tx, u8 why)
 {
 	tx->seg = 0;
 	tx->base_wnd = 0;
+	tx->stock_used = 0;
 	tx->held = 0;
 	tx->unfilled = 0;
 	tx->seen = MSSFRAC_WHY_ROUND;
@@ -108,12 +109,19 @@ static void back_off(struct mssfrac_tx *tx)
 	tx->held = 0;
 }
 
-/* Stock is better; try again, but later each time. */
+/*
+ * Stock is better; try again, but later each time.  What it used stays: for some
+ * round trips it sends what is cut in our size.
+ */
 static u8 give_up(struct mssfrac_conn *conn)
 {
+	u8 stock_used = conn->tx.stock_used;
+
 	back_off(&conn->tx);
 	mssfrac_count(conn, tx_reverted, 1);
-	return use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
+	use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
+	conn->tx.stock_used = stock_used;
+	return MSSFRAC_WHY_REVERTED;
 }
 
 /*
@@ -171,7 +179,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
-		tx->stock_used = share(used, window);
+		tx->stock_used = max(tx->stock_used, share(used, window));
 		mssfrac_count(conn, tx_sized, 1);
 		return MSSFRAC_WHY_SIZED;
 	}

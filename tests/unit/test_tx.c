@@ -367,8 +367,11 @@ static void stuck(void)
 	}
 	check("where it sends more, stock after two nudges",
 	      within(nudges, 2, 2) && within(n, 8, 14) && !conn.tx.seg);
+	stock_bytes = own_bytes;
 	check("and a size again, but later",
 	      within(until(MSSFRAC_WHY_SIZED, 100), 8, 10));
+	check("what stock used is remembered while it sends what was cut for us",
+	      within(until(MSSFRAC_WHY_REVERTED, 100), 2, 3));
 
 	choose(MSS, WINDOW);
 	own_window = 0;
@@ -440,7 +443,7 @@ static void stalls(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..55\n");
+	printf("KTAP version 1\n1..56\n");
 	sizes();
 	conditions();
 	guards();
@@ -450,5 +453,5 @@ int main(void)
 	pairs();
 	steps();
 	stalls();
-	return failures || cases != 55;
+	return failures || cases != 56;
 }
