@@ -6,8 +6,9 @@
  *
  * Windows of one MSS and more: after each round trip that the window limited,
  * window.h computes the size.  It is given up if the peer then advertises no
- * more than stock used of its window.  Only bytes and round trips decide, never
- * a clock: a reader may rest at any time.
+ * more than stock used of its window, or if a segment keeps waiting for its ACK
+ * and stock used more.  Only bytes and round trips decide, never a clock: a
+ * reader may rest at any time.
  *
  * Windows below one MSS: with nothing in flight stock Linux sends one window
  * per max(RTO, 200 ms) (tcp_check_probe_timer).  After the first such stall of
@@ -93,7 +94,6 @@ static u8 use_stock(struct mssfrac_tx *tx, u8 why)
 {
 	tx->seg = 0;
 	tx->base_wnd = 0;
-	tx->stock_used = 0;
 	tx->held = 0;
 	tx->unfilled = 0;
 	tx->seen = MSSFRAC_WHY_ROUND;
@@ -109,19 +109,20 @@ static void back_off(struct mssfrac_tx *tx)
 	tx->held = 0;
 }
 
-/*
- * Stock is better; try again, but later each time.  What it used stays: for some
- * round trips it sends what is cut in our size.
- */
+/* Stock is better; try again, but later each time. */
 static u8 give_up(struct mssfrac_conn *conn)
 {
-	u8 stock_used = conn->tx.stock_used;
-
 	back_off(&conn->tx);
 	mssfrac_count(conn, tx_reverted, 1);
-	use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
-	conn->tx.stock_used = stock_used;
-	return MSSFRAC_WHY_REVERTED;
+	return use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
+}
+
+/* Round trips of @used bytes that take what is queued now, and cut already. */
+static u16 queued(const struct sock *sk, u32 used)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return min_t(u32, (tp->write_seq - tp->snd_una) / used, U16_MAX);
 }
 
 /*
@@ -179,7 +180,10 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
-		tx->stock_used = max(tx->stock_used, share(used, window));
+		tx->stock_used = share(used, window);
+		/* Having failed before, judge what is cut from now on. */
+		if (tx->backoff)
+			tx->wait = queued(sk, used);
 		mssfrac_count(conn, tx_sized, 1);
 		return MSSFRAC_WHY_SIZED;
 	}
@@ -196,12 +200,14 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	 * whole.  So the last segment may wait for the first GSO skb of the next
 	 * window, time after time: n - 1 segments per round trip, even if n is
 	 * even.  Sending the next data in half-sized segments moves the last one.
-	 * Where it does not, and stock used more of the window, stock it is.
+	 * Stock it is where stock used more, and the last of these was so long
+	 * ago that all that is sent now has been cut since.
 	 */
 	if ((lost + tx->seg / 2) / tx->seg == 1) {
 		if (!again(tx, MSSFRAC_WHY_NUDGE, !tx->wait))
 			return MSSFRAC_WHY_ROUND;
-		if (tx->backoff > 1 && share(used, window) < tx->stock_used)
+		if (tx->backoff && 1 << tx->backoff >= queued(sk, used) &&
+		    share(used, window) < tx->stock_used)
 			return give_up(conn);
 		back_off(tx);
 		tx->nudge = 1;

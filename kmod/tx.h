@@ -13,7 +13,7 @@ enum mssfrac_tx_why {
 	MSSFRAC_WHY_NO_LIMIT,	/* a round trip ended that the window did not limit */
 	MSSFRAC_WHY_SIZED,	/* full-sized segments leave a part of the window */
 	MSSFRAC_WHY_STEP,	/* the size follows the window, or tx_steady */
-	MSSFRAC_WHY_REVERTED,	/* the window is no larger than what stock used */
+	MSSFRAC_WHY_REVERTED,	/* stock used as much of the window, or more */
 	MSSFRAC_WHY_MOVED,	/* full-sized segments fill the window now */
 	MSSFRAC_WHY_STALL,	/* sized for a window below one MSS */
 	MSSFRAC_WHY_MSS,	/* path MTU or options changed */

@@ -17,6 +17,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 
 #define U8_MAX		UINT8_MAX
+#define U16_MAX		UINT16_MAX
 #define U32_MAX		UINT32_MAX
 #define TCP_RETR2	15
 
