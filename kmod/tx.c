@@ -117,7 +117,7 @@ static u8 give_up(struct mssfrac_conn *conn)
 	return use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
 }
 
-/* Round trips of @used bytes that take what is queued now, and cut already. */
+/* Round trips of @used bytes that send what is queued, and cut already. */
 static u16 queued(const struct sock *sk, u32 used)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -126,13 +126,12 @@ static u16 queued(const struct sock *sk, u32 used)
 }
 
 /*
- * Bytes per round trip.  One that delivered more than the window took longer:
- * a segment waited for its ACK until the next window, and so on.
+ * Bytes per round trip.  What delivers more than the window takes more than one:
+ * a segment waited for its ACK until the next window.
  */
 static u32 per_trip(u32 acked, u32 window)
 {
-	return window && acked > window ? acked / DIV_ROUND_UP(acked, window) :
-					  min(acked, window);
+	return window ? acked / DIV_ROUND_UP(acked, window) : 0;
 }
 
 /* @used of @window, in 1/256. */
@@ -181,7 +180,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 			return MSSFRAC_WHY_ROUND;
 		tx->seg = next_segment(sk, conn, seg);
 		tx->stock_used = share(used, window);
-		/* Having failed before, judge what is cut from now on. */
+		/* After a failure, judge only what is cut from now on. */
 		if (tx->backoff)
 			tx->wait = queued(sk, used);
 		mssfrac_count(conn, tx_sized, 1);
@@ -200,8 +199,8 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	 * whole.  So the last segment may wait for the first GSO skb of the next
 	 * window, time after time: n - 1 segments per round trip, even if n is
 	 * even.  Sending the next data in half-sized segments moves the last one.
-	 * Stock it is where stock used more, and the last of these was so long
-	 * ago that all that is sent now has been cut since.
+	 * Give up if stock used more, and all that is sent now has been cut
+	 * since the last nudge.
 	 */
 	if ((lost + tx->seg / 2) / tx->seg == 1) {
 		if (!again(tx, MSSFRAC_WHY_NUDGE, !tx->wait))
