@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Judges cells of the window grid by what the module is to reach.
 
-  grid.py RESULTS.json CELLS [SHORT]
+  grid.py RESULTS.json CELLS [SHORT LEAST]
 
 CELLS: the names of the cells that RESULTS.json must have, one a line.  SHORT: one
-of them whose window is known to stay a little unused; it must not lose."""
+of them that is known to use less of its window, but LEAST of it."""
 import json
 import sys
 
@@ -19,8 +19,10 @@ def good(cell):
     print(f"utilisation {used}, ratio {cell['ratio']}")
     if cell["ratio"] < WORST:
         return False
-    if cell["settings"]["request"] or cell["cell"] in sys.argv[3:]:
+    if cell["settings"]["request"]:
         return True  # its window is not meant to be full
+    if cell["cell"] in sys.argv[3:4]:
+        return used >= float(sys.argv[4])
     return used >= (WHOLE if cell["settings"]["window_segments"] >= 2
                     else BELOW)
 
