@@ -128,6 +128,7 @@ enter("a")
 client = socket.socket()
 client.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, 1 << 25)
 select(names.pop(0))
+time.sleep(0.01)  # ends with a tick: none passes while the SYN is sent
 client.connect(("10.8.2.1", port))
 peer, _ = server.accept()
 at = 0
@@ -146,6 +147,9 @@ client.shutdown(socket.SHUT_WR)
 got = b""
 while chunk := peer.recv(1 << 20):
     got += chunk
+peer.close()
+assert not client.recv(1)
+time.sleep(1)  # the last ACK arrives: it would be a packet of the next path
 print(len(got), "bytes" if got == data else "bytes, not those sent")
 sys.exit(got != data)
 PY
