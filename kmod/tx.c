@@ -149,7 +149,7 @@ static bool again(struct mssfrac_tx *tx, u8 why, bool now)
 	return now && before;
 }
 
-/* The peer's window limited a round trip that delivered @acked bytes. */
+/* The peer's window limited a whole round trip, which delivered @acked bytes. */
 static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 {
 	u32 mss = tcp_sk(sk)->mss_cache;
@@ -174,7 +174,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 		 * every round trip, others in one of two, or two of three.  So
 		 * one of the three before must have left a part unused as well.
 		 */
-		tx->unfilled |= lost >= step;
+		tx->unfilled = tx->unfilled << 1 | (lost >= step);
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
 		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
@@ -228,10 +228,11 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	u32 acked = tp->snd_una - tx->last_una;
 	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
 		       tcp_send_head(sk) && state_open(sk) && acked;
+	bool whole = limited && tx->limited;
 	u8 why = limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
 
+	tx->limited = limited;
 	mssfrac_conn_count(sk, conn);
-	tx->unfilled <<= 1;
 	if (limited) {
 		mssfrac_count(conn, tx_rounds, 1);
 		mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));
@@ -241,10 +242,11 @@ static void round_done(struct sock *sk, struct mssfrac_conn *conn)
 	}
 	if (conn->arm != MSSFRAC_TREATED || !READ_ONCE(conn->mn->set.tx_frac))
 		use_stock(tx, why);
-	else if (limited)
+	/* One that began with another limit says nothing of the window. */
+	else if (whole)
 		why = choose_segment(sk, conn, acked);
 	/* A size is that of its window, and of a larger congestion window. */
-	else if (tx->seg && moved(sk, conn))
+	else if (!limited && (!tx->seg || moved(sk, conn)))
 		use_stock(tx, why);
 	trace_align(sk, conn, acked, why);
 }

@@ -32,7 +32,8 @@ struct mssfrac_tx {
 	u16 held;		/* rounds that went well since the last wait */
 	u16 wait;		/* rounds until the next size, or nudge */
 	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
-	u8 unfilled;		/* a bit for each of the last rounds, in stock */
+	u8 unfilled:4,		/* a bit for each of the last rounds, in stock */
+	   limited:1;		/* the window limited the end of the last one */
 	u8 stock_used;		/* 1/256 of the window; before seg was chosen */
 	u8 backoff:4,		/* binary logarithm of the last wait */
 	   round_open:1,	/* round_end is set */
