@@ -76,8 +76,9 @@ class Row:
         return self.ratio < NEVER_WORSE and not self.acted
 
     @property
-    def missed(self) -> bool:
-        return self.verdict not in ("", REACHED)
+    def listed(self) -> bool:
+        """Worth a look: a ceiling does not explain it."""
+        return self.verdict in (SHORT, UNKNOWN) or self.worse or self.chance
 
     @property
     def path(self) -> tuple[bool, int]:
@@ -263,13 +264,13 @@ def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
            f"All cells: *{name}.txt*.  Medians of utilisation in %; least: "
            "the smallest\nratio.\n",
            counts(groups) + "\n"]
-    missed = {name: [row for row in rows
-                     if row.missed or row.worse or row.chance]
+    listed = {name: [row for row in rows if row.listed]
               for name, rows in groups.items()}
-    out.append(heading("Cells that miss", "-"))
-    if not any(missed.values()):
+    out += [heading("Cells to look at", "-"),
+            "Short, of an unknown ceiling, slower, or less by chance.\n"]
+    if not any(listed.values()):
         out.append("None.\n")
-    for name, rows in missed.items():
+    for name, rows in listed.items():
         if rows:
             out += [f"{name[0].upper()}{name[1:]}:\n", cell_table(rows) + "\n"]
     return "\n".join(out)
