@@ -118,6 +118,9 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 	if (!config.exits && (t->path.flags & (PF_DATA | PF_UDP | PF_COPIED)) ==
 			     PF_DATA)
 		return END_COALESCED;
+	/* Without data only a FIN waits for a reader, who is not told of it. */
+	if (t->last == ST_RX_DONE && !(t->path.flags & PF_DATA))
+		return END_CONSUMED;
 	if (stage_waits(t->last))
 		return END_UNREAD;
 	if (!config.exits && t->last == ST_RX_COPY)

@@ -272,9 +272,21 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 }
 
 /*
- * TCP is done with a packet: what carries data waits for its reader from here
- * on.  The packet may be gone and its address taken; but an entry that
- * reached this socket can only be ours, for its owner is still at work.
+ * TCP keeps what carries data for its reader, and a FIN ahead of its turn: when
+ * that comes it is joined to the data before it, which is reported where TCP's
+ * functions are hooked.
+ */
+static __always_inline bool rx_kept(const struct tracked_pkt *t)
+{
+	return t->path.flags & PF_DATA ||
+	       (config.exits && t->path.flags & PF_FIN &&
+		t->path.flags & PF_OOO);
+}
+
+/*
+ * TCP is done with a packet: what it keeps waits from here on.  The packet may be
+ * gone and its address taken; but an entry that reached this socket can only be
+ * ours, for its owner is still at work.
  */
 __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 {
@@ -290,7 +302,7 @@ __noinline int rx_finish(__u64 key, __u64 sk, __u32 facts)
 		rx_yield(key, at);
 		return 0;
 	}
-	if (t->path.flags & PF_DATA) {
+	if (rx_kept(t)) {
 		t->path.facts |= facts & FACT_ACK_LATER &
 			-!(t->path.facts & FACT_ACK_NOW);
 		tracked_mark(t, ST_RX_DONE, bpf_ktime_get_ns());

@@ -142,7 +142,7 @@ over() {
 }
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 
-plan 17
+plan 18
 
 # Steps: list the stages, as root and as nobody.
 # Expected: at least 12 receive and 8 transmit stages are there.
@@ -330,6 +330,58 @@ case_way() {
 		some way.json '"rx","slow","@validate"'
 }
 check "--fine: the way a packet took is the kernel's" case_way
+
+# early_fin: a connection from c to d, whose server reads after half a second.  The
+# firewall of d loses its 400 bytes once, so that the FIN comes before them.
+early_fin() {
+	python3 -IS - <<'EOF'
+import ctypes, socket, subprocess, time
+def inside(name):
+    with open(f"/run/netns/{name}") as f:
+        assert not ctypes.CDLL(None).setns(f.fileno(), 0)
+inside("d")
+server = socket.create_server(("10.9.0.2", 4031))
+inside("c")
+client = socket.create_connection(("10.9.0.2", 4031))
+peer, _ = server.accept()
+# From here on packets are copied on their way: nothing is joined to a clone.
+subprocess.run(["ethtool", "-K", "vc", "sg", "off"], check=True, stdout=2)
+client.send(b"x" * 400)
+client.shutdown(socket.SHUT_WR)
+time.sleep(0.5)
+got = b""
+while part := peer.recv(10000):
+    got += part
+assert len(got) == 400
+peer.close()
+client.close()
+EOF
+}
+
+# Steps: a FIN without data arrives ahead of its turn.
+# Expected: it waits, and its end is the kernel's: joined to the data before it.
+case_early_fin() {
+	pair c d 1500
+	modprobe -a nf_tables nft_limit || return
+	ip netns exec d nft -f - <<-'EOF' || return
+	table inet early {
+		chain arrivals {
+			type filter hook prerouting priority 0;
+			tcp dport 4031 meta length 452 limit rate 1/day burst 1 packets drop
+		}
+	}
+	EOF
+	counters before c d
+	"$PP" record --sample 1 --fine -o early.json -- bash -c "
+		$(declare -f wait_for at over early_fin)
+		early_fin && wait_for 60 over c d" || return
+	counters after c d
+	within 0 "$(fields early.json 'joined(True), n("rx", "ooo"),
+		a["unaccounted"]')" \
+		"$(grew TcpExt:TCPRcvCoalesce TcpExt:TCPOFOQueue) 0" &&
+		some early.json '"rx","ooo","fin","joined"'
+}
+check "a FIN ahead of its turn ends where the kernel ends it" case_early_fin
 
 # udp_pair COUNT: datagrams over loopback, each read before the next.
 udp_pair() {

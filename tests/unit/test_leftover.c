@@ -113,7 +113,6 @@ static void case_used(void)
 	report("what TCP had is used up if it is an ACK, else joined or read", good);
 }
 
-/* Steps: one hands a packet on; the driver takes it, drops it, or the queue. */
 /*
  * Steps: data ahead of its turn arrives where the connection opens, where this end
  * has closed its direction, where it will not read any more, and where the other
@@ -161,13 +160,58 @@ static void case_out_of_order(void)
 	report("data ahead of its turn is out of order where it is queued", good);
 }
 
+/*
+ * Steps: TCP gets a FIN without data, ahead of its turn.  When its turn comes it is
+ * joined to the data before it; or it is not, and another packet gets its address.
+ * Then a FIN in its turn, and one where no functions are hooked.
+ * Expected: it is joined, or used up: at once in the last two.
+ */
+static void case_early_fin(void)
+{
+	static const struct {
+		__u32 flags, exits, joined, end, stage;
+	} in[] = {
+		{ PF_FIN | PF_OOO, 1, 1, END_COALESCED, ST_RX_COALESCED },
+		{ PF_FIN | PF_OOO, 1, 0, END_CONSUMED, ST_RX_DONE },
+		{ PF_FIN, 1, 0, END_CONSUMED, ST_RX_USED },
+		{ PF_FIN | PF_OOO, 0, 0, END_CONSUMED, ST_RX_USED },
+	};
+	const __u64 sk = 0x4000;
+	struct tracked_pkt *t;
+	int good = 1, i;
+	__u32 at;
+
+	for (i = 0; i < 4; i++) {
+		begin();
+		config.exits = in[i].exits;
+		rx_netif(&first);
+		at = tracked_lock(address(&first));
+		t = tracked_at(at);
+		t->sk = sk;
+		t->path.flags = PF_PURE_ACK | PF_EST | in[i].flags;
+		tracked_mark(t, ST_RX_SEND_ACK, ++clock_ns);
+		tracked_unlock(at, address(&first));
+		rx_finish(address(&first), sk, 0);
+		good &= ended(PATHPROF_END_MAX) == (i > 1);
+		if (in[i].joined)
+			packet_end(address(&first), END_COALESCED, 0, 0, 0);
+		rx_netif(&first);
+		good &= ended_at(in[i].end, in[i].stage) &&
+			ended(PATHPROF_END_MAX) == 1 && followed(&first) &&
+			balanced();
+	}
+	config.exits = 0;
+	report("a FIN ahead of its turn waits, and is joined or used up", good);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..5\n");
+	printf("KTAP version 1\n1..6\n");
 	case_again();
 	case_skipped();
 	case_datagram_left();
 	case_used();
 	case_out_of_order();
+	case_early_fin();
 	return failures != 0;
 }
