@@ -31,7 +31,8 @@ check "receiver advertises more than stock" receiver
 # Before each transfer small writes use up the window.  Segments of these writes that are
 # still queued fill the window in a way that full-sized segments cannot.  At 2 ms,
 # processing makes the round trips longer than the link does.  Nearly each uses the whole
-# window, so a size can gain little, and must not lose.
+# window, so a size can gain little, and must not lose.  Stock falls into one of two packet
+# patterns there, which deliver 3 % more or less; so the middle of five.
 cat >"$TMP/cells.toml" <<-END
 	title = "When to try"
 	[arms]
@@ -51,7 +52,7 @@ cat >"$TMP/cells.toml" <<-END
 	mtu = 12000
 	rtt_ms = 2
 	window_segments = 10.34
-	seed = [15, 16]
+	seed = [15, 16, 17, 18, 19]
 	warmup_rounds = 160
 	measure_rounds = 60
 END
@@ -88,7 +89,7 @@ ratios = sorted(cell["ratio"] for cell in json.load(open(path))["cells"]
 sys.exit(len(ratios) != int(count) or ratios[int(nth) - 1] < float(least))' \
 		"$TMP/cells.json" "$@"
 }
-check "nothing is lost in a full window" ratio 2 2 1 0.99
+check "nothing is lost in a full window" ratio 2 5 3 0.99
 few="windows of few segments over loopback gain"
 if [ "$loopback" ]; then
 	check "$few" ratio 60 5 3 1.02
