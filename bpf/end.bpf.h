@@ -204,6 +204,20 @@ static __always_inline bool by_driver(const struct tracked_pkt *t, __u32 end,
 	       t->cpu == bpf_get_smp_processor_id();
 }
 
+/*
+ * Where the hooks do not report when TCP takes a packet, its entry may wait for
+ * long, and another packet has its address meanwhile.  One that this host made has
+ * no input device; a forwarded packet that a tunnel or veth has scrubbed has none
+ * either, but it goes on at once.  See AGAIN_NS.
+ */
+static __always_inline bool of_another(const struct tracked_pkt *t, __u32 end,
+				       bool entered)
+{
+	return !config.exits && end == END_DROPPED && !entered &&
+	       t->last != ST_RX_GRO &&
+	       bpf_ktime_get_ns() - t->last_ns >= AGAIN_NS;
+}
+
 /* The stage that goes with an end which the kernel reports. */
 static __always_inline __u32 rx_end_stage(__u32 end)
 {
@@ -291,7 +305,12 @@ received:
 	at = tracked_lock(key);
 	if (at == NOT_TRACKED)
 		return sent;
-	rx_freed(tracked_at(at), at, end, reason, location);
+	t = tracked_at(at);
+	if (of_another(t, end, entered)) {
+		tracked_unlock(at, key);
+		return sent;
+	}
+	rx_freed(t, at, end, reason, location);
 	return 1;
 }
 

@@ -204,14 +204,49 @@ static void case_early_fin(void)
 	report("a FIN ahead of its turn waits, and is joined or used up", good);
 }
 
+/*
+ * Steps: where no functions are hooked, a packet enters the stack, and one of its
+ * address is dropped: by the host that made it, 10 ms later; at once, as where veth
+ * passes the packet on; and 10 ms later with an input device.  Then the first again,
+ * where functions are hooked.
+ * Expected: the first is another packet, and the other three are the one followed.
+ */
+static void case_dropped_later(void)
+{
+	static const struct {
+		__u64 later;
+		__u32 entered, exits, dropped;
+	} in[] = {
+		{ 10000000, 0, 0, 0 },
+		{ 10000, 0, 0, 1 },
+		{ 10000000, 1, 0, 1 },
+		{ 10000000, 0, 1, 1 },
+	};
+	int good = 1, i;
+
+	for (i = 0; i < 4; i++) {
+		begin();
+		config.exits = in[i].exits;
+		rx_netif(&first);
+		clock_ns += in[i].later;
+		good &= packet_end(address(&first), END_DROPPED, 8, 0,
+				   in[i].entered) == (int)in[i].dropped &&
+			ended(END_DROPPED) == in[i].dropped &&
+			followed(&first) == !in[i].dropped && balanced();
+	}
+	config.exits = 0;
+	report("what this host made and dropped later is another packet", good);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..6\n");
+	printf("KTAP version 1\n1..7\n");
 	case_again();
 	case_skipped();
 	case_datagram_left();
 	case_used();
 	case_out_of_order();
 	case_early_fin();
+	case_dropped_later();
 	return failures != 0;
 }
