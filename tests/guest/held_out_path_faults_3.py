@@ -266,7 +266,7 @@ def _(draw):
     return dict(topology=lambda: own.two_ways(fast, slow), want=["reordering"],
                 servers=lambda: [receiver(port)],
                 clients=lambda: [stream(port)] * count,
-                proof=(extended(A, "TCPDSACKRecv"), 10))
+                proof=(extended(B, "TCPOFOQueue"), 30))
 
 
 @case("uploads through a long queue of a slow link")

@@ -28,6 +28,11 @@ SLOW_START = {"sysctl": facts()["sysctl"] | {
     "net.ipv4.tcp_slow_start_after_idle": "1"}}
 LOST = {"d_total_retrans": 100}
 
+#: Segments come by two ways, one of which takes longer.
+LATE = {"d_bytes_acked": 400_000, "d_data_segs_out": 280, "d_delivered": 280,
+        "d_total_retrans": 3, "d_dsack_dups": 3, "d_reord_seen": 108, "rtt": 23_000,
+        "min_rtt": 5000, "snd_cwnd": 2, "snd_ssthresh": 2, "options": 7}
+
 
 def found(flow=None, **more):
     return diagnose.diagnose(facts(flow, **more))
@@ -69,6 +74,14 @@ CLASSES = [
      "stale-metrics"),
     (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "policer"),
     (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95), "loss"),
+    (LOST | {"rtt": 552_000, "min_rtt": 41_000}, {}, "bufferbloat"),
+    (LOST | {"rtt": 152_000, "min_rtt": 41_000}, {}, "path"),
+    # Of 90 recoveries none was for a loss, whatever the round trip is; then each was.
+    (LATE, snmp(Tcp_RetransSegs=3, TcpExt_TCPSackRecovery=90), "reordering"),
+    (LATE | {"d_total_retrans": 90}, snmp(
+        Tcp_RetransSegs=90, TcpExt_TCPSackRecovery=90), "path"),
+    (LATE | {"d_reord_seen": 9}, snmp(
+        Tcp_RetransSegs=3, TcpExt_TCPSackRecovery=90), "path"),
     (LOST | {"d_dsack_dups": 80}, {}, "ack-loss"),
     (LOST | {"d_dsack_dups": 80, "d_reord_seen": 9}, {}, "reordering"),
     (RECEIVER | {"rcv_ssthresh": 9000, "d_bytes_received": 1_700_000},

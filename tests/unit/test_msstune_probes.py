@@ -123,6 +123,27 @@ def test_a_connection_in_its_first_timeouts_is_watched_longer(timeouts, acked, l
     assert not collect._silent({}, last)    # it is new: there is nothing to compare
 
 
+@pytest.mark.parametrize("timer, unread, waiting, since, received, longer", [
+    (0, 90_000, 0, 500, 100, True),         # its reader pauses
+    (0, 90_000, 0, 9000, 100, False),       # and has done so for long
+    (0, 90_000, 0, 500, 101, False),        # it moves
+    (0, 100, 0, 500, 100, False),           # a few bytes hold nobody back
+    (4, 0, 90_000, 500, 100, True),         # the peer's reader pauses
+    (1, 0, 90_000, 500, 100, False)])
+def test_a_reader_that_pauses_is_watched_longer(timer, unread, waiting, since,
+                                                received, longer):
+    first = dump(received=100, unread=unread, waiting=waiting)
+    [(cookie, look)] = dump(received=received, unread=unread, waiting=waiting).items()
+    head = look.head[:2] + bytes([timer]) + look.head[3:]
+    info = bytearray(look.info)
+    for field in ("last_data_sent", "last_data_recv"):
+        struct.pack_into("=I", info, 8 + 4 * (sockdiag._FIELDS.index(field) - 8), since)
+    last = {cookie: sockdiag.Look(head, bytes(info), b"", b"")}
+    assert sockdiag.unpack(last[cookie])["last_data_recv"] == since
+    assert collect._pausing(first, last) == longer
+    assert not collect._pausing({}, last)
+
+
 # --- Samples ----------------------------------------------------------------
 
 MODULES = """nf_tables 360448 3 nft_chain, Live 0xffffffffc0a00000

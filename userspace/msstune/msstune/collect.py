@@ -50,10 +50,11 @@ SYSCTLS = (
 #: them between two regular dumps.
 SHORT = 0.5
 BETWEEN = 3
-#: Seconds for which a connection in its first timeouts is watched longer, and how
-#: many of them say enough.
+#: Seconds for which a connection is watched longer in its first timeouts, and how
+#: many of them say enough; or where bytes wait for a reader that paused just now.
 LONGER = 8.0
 TIMEOUTS = 5
+WAITING = 20_000
 #: Seconds for which calls of programs are counted at most, and after which it is seen
 #: whether they are enough: what it costs follows from their number.
 COUNTED, SLICE = 0.25, 0.05
@@ -177,6 +178,21 @@ def _silent(first: dict[bytes, sockdiag.Look],
         timeouts = look.head[3]
         if 0 < timeouts < TIMEOUTS and cookie in first and sockdiag.acked(
                 look) == sockdiag.acked(first[cookie]):
+            return True
+    return False
+
+
+def _pausing(first: dict[bytes, sockdiag.Look],
+             last: dict[bytes, sockdiag.Look]) -> bool:
+    """Whether data waits for a reader, here or at the peer, who took none of it and
+    has not paused for long: it may have stopped, or read in bursts."""
+    for cookie, look in last.items():
+        if cookie not in first or sockdiag.moved(look) != sockdiag.moved(first[cookie]):
+            continue
+        flow = sockdiag.unpack(look)
+        if flow["rqueue"] >= WAITING and flow["last_data_recv"] < 1000 * LONGER or \
+                flow["timer"] == sockdiag.PROBING and flow["wqueue"] >= WAITING \
+                and flow["last_data_sent"] < 1000 * LONGER:
             return True
     return False
 
@@ -338,7 +354,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
             taken.append(sockdiag.looks())
             times.append(time.monotonic())
         end = time.monotonic() + LONGER
-        while _silent(taken[0], taken[-1]) and time.monotonic() < end:
+        while time.monotonic() < end and (
+                _silent(taken[0], taken[-1]) or _pausing(taken[0], taken[-1])):
             time.sleep(SHORT)
             taken.append(sockdiag.looks())
             times.append(time.monotonic())

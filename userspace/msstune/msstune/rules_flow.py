@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import path_sums, recovery, rules_route, rules_wait, units
+from . import recovery, rules_order, rules_route, rules_wait, units
 from .collect import Facts
 from .confidence import lower
 from .diagnosis import Diagnosis
@@ -33,10 +33,7 @@ BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
-OUT_OF_ORDER = 0.01  # share of segments out of order that is a limit,
-CROWDED = 0.9        # busy share of a CPU whose packets may be out of order
 VARIED = 1.3         # times by which windows differ at which losses are random
-TIMELY = 0.1         # and of the time that they take
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
@@ -146,6 +143,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if paced:
         return ("pacing", "medium", paced, "it sends more at once with the kernel's "
                 "own ratios", numbers | {"pacing_rate": f["pacing_rate"]})
+    disordered = rules_order.needless(f, facts, numbers)
+    if disordered:
+        return disordered
     least = 2 if f["options"] & OPT_SACK else 1
     if loss >= LOSS and f["d_total_retrans"] >= least:
         return _lossy(f, facts, loss, numbers)
@@ -170,9 +170,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return limited
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
-    if f["rtt"] >= BLOATED * f["min_rtt"] > 0 \
-            and f["rtt"] - f["min_rtt"] > BLOATED_US:
-        return _bloated(f, facts, numbers)
+    if _late(f):
+        return _bloated(f, facts, "without loss", numbers)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
@@ -182,13 +181,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if held:
         return ("shaper", "high", held, "the rate stays the same with a higher "
                 "limit", numbers)
-    if f.get("d_reord_seen", 0) > max(ENOUGH, OUT_OF_ORDER * f.get("d_delivered", 0)) \
-            and _reordered(f, facts):
-        return ("reordering", "low" if _crowded(facts) else "medium",
-                f"{f['d_reord_seen']} of {f['d_delivered']} segments were "
-                "acknowledged out of order; the kernel waits for up to "
-                f"{f.get('reordering', 0)} of them, and sends few again",
-                "segments arrive in order", numbers | {"reord_seen": f["d_reord_seen"]})
+    disordered = rules_order.slow(f, facts, numbers)
+    if disordered:
+        return disordered
     if f["high_unacked"] >= 0.7 * f["snd_cwnd"] and f["snd_ssthresh"] < 2**31 - 1 \
             and f.get("total_retrans", 1):
         return _recovering(f, numbers)
@@ -245,7 +240,13 @@ def _thinned(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
             numbers | {"segments_per_ack": each})
 
 
-def _bloated(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
+def _late(f: Flow) -> bool:
+    """Whether a queue makes the round trip far too long."""
+    return bool(f["rtt"] >= BLOATED * f["min_rtt"] > 0
+                and f["rtt"] - f["min_rtt"] > BLOATED_US)
+
+
+def _bloated(f: Flow, facts: Facts, beside: str, numbers: dict[str, Any]) -> Answer:
     """A queue that takes several round trips; of this host, if one is as long."""
     queued = f["rtt"] - f["min_rtt"]
     own = [f"{name_} {q['kind']}" for name_, device in facts["devices"].items()
@@ -254,7 +255,7 @@ def _bloated(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
            * queued / 1e6]
     return ("bufferbloat", "medium",
             f"the round trip is {units.duration(f['rtt'] / 1e6)}, at least "
-            f"{units.duration(f['min_rtt'] / 1e6)}, without loss: "
+            f"{units.duration(f['min_rtt'] / 1e6)}, {beside}: "
             f"{units.duration(queued / 1e6)} of data wait in "
             + (own[0] if own else "a queue on the path"),
             "the round trip is as long with one slow connection",
@@ -392,21 +393,16 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
-    # Segments that are sent again for lost ACKs come out of order once.
-    seen = f.get("d_reord_seen", 0)
-    if seen > max(1, again / (2 * ENOUGH)) and total >= ENOUGH \
-            and again > total / 4:
-        slight = _crowded(facts) or not _reordered(f, facts)
-        return ("reordering",
-                "low" if slight else "high" if again > total / 2 else "medium",
-                f"{told}, the peer already had {again} of {total} (DSACK), and "
-                f"{f['d_reord_seen']} ACKs were for segments out of order",
-                "no DSACKs", numbers | {"reord_seen": f["d_reord_seen"]})
+    disordered = rules_order.sent_again(f, facts, told, numbers)
+    if disordered:
+        return disordered
     queued = f["rtt"] - f["min_rtt"]
     held = _full(facts) or _held(facts)
     if held:
         return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
                 "higher limit", numbers)
+    if _late(f):
+        return _bloated(f, facts, told, numbers)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] and queued > 500:
         return ("path", "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
@@ -444,19 +440,6 @@ def _varied(f: Flow) -> bool:
     most = f.get("high_snd_ssthresh", 0)
     return bool(most < rules_route.INFINITE
                 and most > VARIED * f.get("low_snd_ssthresh", most))
-
-
-def _crowded(facts: Facts) -> bool:
-    """Whether the order of packets may be a symptom: those of a CPU without idle time
-    wait in the queues of several."""
-    return path_sums.busy(facts) >= CROWDED
-
-
-def _reordered(f: Flow, facts: Facts) -> bool:
-    """Whether reordering takes time that matters: each takes a round trip, and where
-    a queue makes that longer, the bottleneck sends meanwhile."""
-    return bool(f["d_reord_seen"] * f["min_rtt"] / 1e6
-                >= TIMELY * f.get("seconds", facts["interval"]))
 
 
 #: Segments in flight of which more than one is lost with a window.

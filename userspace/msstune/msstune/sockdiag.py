@@ -42,6 +42,8 @@ _FIELDS = (
 _SKMEM = ("rmem_alloc", "rcvbuf", "wmem_alloc", "sndbuf", "fwd_alloc",
           "wmem_queued", "optmem", "backlog", "drops")
 OPT_TIMESTAMPS, OPT_SACK, OPT_WSCALE = 1, 2, 4
+#: idiag_timer while the peer's window is closed.
+PROBING = 4
 #: max_pacing_rate if it was not set (32 or 64 bits wide).
 UNLIMITED = (2**32 - 1, 2**64 - 1)
 
@@ -159,6 +161,11 @@ def counts(look: Look) -> tuple[int, int]:
     sent, = struct.unpack_from("=Q", look.info, 200)
     received, = struct.unpack_from("=Q", look.info, 128)
     return sent, received
+
+
+def moved(look: Look) -> tuple[int, int, int]:
+    """Bytes acknowledged and received, and unread: equal if neither end took any."""
+    return acked(look), counts(look)[1], int(_MESSAGE.unpack(look.head)[11])
 
 
 def _endpoint(family: int, address: bytes, port: bytes) -> str:
