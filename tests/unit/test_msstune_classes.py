@@ -257,3 +257,13 @@ def test_single_losses_of_a_small_window_may_be_a_policer(flight, confidence):
     varied = {"low_snd_ssthresh": 30, "high_snd_ssthresh": 60}
     first = found({**LOST, "snd_cwnd": flight, **varied}, **other)[0]
     assert (first.limit, first.confidence) == ("loss", confidence)
+
+
+@pytest.mark.parametrize("remote, limit", [
+    ("10.0.0.2:5202", "policer"), ("10.0.0.3:5201", "loss")])
+def test_connections_to_one_address_lose_in_groups_together(remote, limit):
+    flows = [SENDER | LOST, SENDER | LOST | {
+        "local": "10.0.0.1:40001", "remote": remote}]
+    first = found(flows=flows, **snmp(Tcp_RetransSegs=200,
+                                      TcpExt_TCPSackRecovery=20))[0]
+    assert (first.limit, first.confidence) == (limit, "medium")

@@ -471,13 +471,20 @@ def _spurious(f: Flow, facts: Facts, told: str,
 
 def _group(f: Flow, facts: Facts) -> float:
     """Retransmissions for each recovery; 0: not known.  The kernel counts
-    recoveries for all connections together."""
+    recoveries for all connections together, so those to one address are judged
+    together."""
     snmp = facts["snmp"]
     begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
         "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
-    if not begun or f["d_total_retrans"] < 0.8 * snmp.get("Tcp.RetransSegs", 0):
+    again = sum(one["d_total_retrans"] for one in facts["flows"]
+                if _host(one) == _host(f))
+    if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
         return 0.0
-    return float(f["d_total_retrans"] / begun)
+    return float(again / begun)
+
+
+def _host(f: Flow) -> str:
+    return str(f["remote"].rpartition(":")[0])
 
 
 def _recovering(f: Flow, numbers: dict[str, Any]) -> Answer:
