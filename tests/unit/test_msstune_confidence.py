@@ -70,10 +70,14 @@ def test_packets_on_the_readers_cpu_may_be_what_slows_it():
     assert found.confidence == "medium" and "packets that take its CPU" in found.why
 
 
-@pytest.mark.parametrize("unread, confident", [(200, "medium"), (2 * 10**6, "high")])
-def test_part_of_a_message_stops_no_reader(unread, confident):
+@pytest.mark.parametrize("unread, owner, confident", [
+    (200, {"sleeps_per_s": 0.0}, "medium"), (2 * 10**6, {"sleeps_per_s": 0.0}, "high"),
+    (2 * 10**6, {"sleeps_per_s": 1.1}, "medium"), (2 * 10**6, {}, "medium")])
+def test_neither_a_part_of_a_message_nor_a_pause_stops_a_reader(unread, owner,
+                                                                confident):
     still = {"d_bytes_acked": 0, "d_bytes_received": 0, "low_rqueue": unread,
-             "high_rqueue": unread, "rqueue": unread, "seconds": 2, "unacked": 0}
+             "high_rqueue": unread, "rqueue": unread, "seconds": 2, "unacked": 0,
+             "owner": owner}
     found = first(flow=RECEIVER | still | {
         "notsent_bytes": 0, "retransmits": 0, "wqueue": 0})
     assert (found.limit, found.confidence) == ("reader-stopped", confident)

@@ -31,7 +31,9 @@ FULL_RTT = 1.5       # round trip over its minimum that shows a queue
 BLOATED = 5          # the same, of a queue that is far too long,
 BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
-GROUP = 4            # losses per recovery that are no single losses
+GROUP = 4            # losses per recovery that are no single losses,
+GROUPS = 3           # and of MANY_TIMES recoveries, whose mean is known better
+MANY_TIMES = 16
 ENOUGH = 8           # retransmissions below which their cause is a guess
 VARIED = 1.3         # times by which windows differ at which losses are random
 GROWN = 30           # segments, three times the initial congestion window
@@ -413,9 +415,9 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
                 f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
                 "are lost, or timeouts come too early",
                 "no DSACKs, or reordering (reord_seen)", numbers)
-    group = _group(f, facts)
+    group, times = _group(f, facts)
     numbers = numbers | {"losses_per_recovery": group}
-    if group >= GROUP and total >= 2 * GROUP:
+    if total >= 2 * GROUP and group >= (GROUPS if times >= MANY_TIMES else GROUP):
         return ("policer", "medium",
                 f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
                 f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
@@ -469,18 +471,18 @@ def _spurious(f: Flow, facts: Facts, told: str,
             numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
 
 
-def _group(f: Flow, facts: Facts) -> float:
-    """Retransmissions for each recovery; 0: not known.  The kernel counts
-    recoveries for all connections together, so those to one address are judged
-    together."""
+def _group(f: Flow, facts: Facts) -> tuple[float, int]:
+    """Retransmissions for each recovery, and their number; 0: not known.  The kernel
+    counts recoveries for all connections together, so those to one address are
+    judged together."""
     snmp = facts["snmp"]
     begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
         "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
     again = sum(one["d_total_retrans"] for one in facts["flows"]
                 if _host(one) == _host(f))
     if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
-        return 0.0
-    return float(again / begun)
+        return 0.0, 0
+    return again / begun, begun
 
 
 def _host(f: Flow) -> str:

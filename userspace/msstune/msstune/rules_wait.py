@@ -36,6 +36,7 @@ AGAIN, ATTEMPTS = 0.5, 3
 #: Keepalive probes, and how many of them may be answered.
 PROBES, ANSWERED = 3, 0.5
 SHORTEST = 0.5      # seconds that a connection must be seen
+LEAST_SECONDS = 2   # within which a program runs that has not stopped
 
 
 def seconds(f: Flow, facts: Facts) -> float:
@@ -59,9 +60,10 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
     # One byte is the end of the stream, of a program that does not close.  What came
     # before it holds nobody back: the peer sends no more.
     if f["low_rqueue"] > 1 and (f.get("state") != CLOSE_WAIT or blocked(f)):
-        return ("reader-stopped", "high",
+        doubt = _runs(f)
+        return ("reader-stopped", "medium" if doubt else "high",
                 f"{units.size(f['low_rqueue'])} wait for the reader, which took "
-                f"nothing in {seconds(f, facts):.1f} s",
+                f"nothing in {seconds(f, facts):.1f} s{doubt}",
                 "its process reads between two dumps", numbers)
     if not f["wqueue"]:
         return None
@@ -75,6 +77,17 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
     if f.get("notsent_bytes", 0) and not f["unacked"]:
         return corked(f, numbers)
     return None
+
+
+def _runs(f: Flow) -> str:
+    """Why its reader may only pause, as text: one that does not run has stopped."""
+    sleeps = (f.get("owner") or {}).get("sleeps_per_s")
+    if sleeps is None:
+        return "; whether its program runs is not known: it may read in bursts"
+    if sleeps * LEAST_SECONDS < 1:
+        return ""
+    return (f"; its program runs meanwhile, {sleeps:.1f} times per second: it may read "
+            "in bursts")
 
 
 def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
