@@ -55,6 +55,7 @@ cat >"$TMP/arms.toml" <<-END
 	sender_interface = "eth0"
 	receiver_interface = "eth1"
 	mtu = 1500
+	rcvbuf_max = 131072
 	streams = 8
 	warmup_ms = 100
 	measure_ms = 200
