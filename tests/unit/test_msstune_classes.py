@@ -28,6 +28,8 @@ SLOW_START = {"sysctl": facts()["sysctl"] | {
     "net.ipv4.tcp_slow_start_after_idle": "1"}}
 LOST = {"d_total_retrans": 100}
 
+STEADY = [1e6, 1.02e6, 0.99e6, 1e6, 1.01e6, 0.98e6]
+VARYING = [1e6, 2e6, 1.1e6, 0.8e6, 1.9e6, 1e6]
 #: Segments come by two ways, one of which takes longer.
 LATE = {"d_bytes_acked": 400_000, "d_data_segs_out": 280, "d_delivered": 280,
         "d_total_retrans": 3, "d_dsack_dups": 3, "d_reord_seen": 108, "rtt": 23_000,
@@ -82,6 +84,17 @@ CLASSES = [
         Tcp_RetransSegs=90, TcpExt_TCPSackRecovery=90), "path"),
     (LATE | {"d_reord_seen": 9}, snmp(
         Tcp_RetransSegs=3, TcpExt_TCPSackRecovery=90), "path"),
+    # A policer lets a rate pass, that of random losses varies.
+    (LOST | {"acked_per_s": STEADY}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=50), "policer"),
+    (LOST | {"acked_per_s": STEADY}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=90), "loss"),
+    (LOST | {"acked_per_s": VARYING}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=50), "loss"),
+    (LOST | {"acked_per_s": VARYING}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "loss"),
+    (LOST | {"acked_per_s": VARYING[:4]}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "policer"),
     (LOST | {"d_dsack_dups": 80}, {}, "ack-loss"),
     (LOST | {"d_dsack_dups": 80, "d_reord_seen": 9}, {}, "reordering"),
     (RECEIVER | {"rcv_ssthresh": 9000, "d_bytes_received": 1_700_000},

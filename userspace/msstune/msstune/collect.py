@@ -249,12 +249,22 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
         flow["falls_snd_wnd"] = sum(
             new["snd_wnd"] + new["snd_mss"] <= old["snd_wnd"]
             for old, new in zip(between, between[1:]))
+        if flow["d_total_retrans"]:
+            # Where it loses, whether its rate varies says why.
+            flow["acked_per_s"] = _rates(
+                [one["bytes_acked"] for one in between], [times[n] for n in used])
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
         flow.update(_waits([sockdiag.unpack(looks[n][cookie]) for n in dumps]))
         found.append(flow)
     return found
+
+
+def _rates(counts: list[int], times: list[float]) -> list[float]:
+    """Of a counter, between each two readings."""
+    return [(after - before) / (end - start) for before, after, start, end in zip(
+        counts, counts[1:], times, times[1:])]
 
 
 def _waits(seen: list[dict[str, Any]]) -> dict[str, int]:

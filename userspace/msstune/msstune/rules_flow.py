@@ -8,6 +8,7 @@ sndbuf_limited); thresholds decide which share is a limit.
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 from . import recovery, rules_order, rules_route, rules_wait, units
@@ -32,8 +33,7 @@ BLOATED = 5          # the same, of a queue that is far too long,
 BLOATED_US = 400_000  # if it also takes that long
 SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses,
-GROUPS = 3           # and of MANY_TIMES recoveries, whose mean is known better
-MANY_TIMES = 16
+PAIRS = 1.8          # and where the rate is that of a policer
 ENOUGH = 8           # retransmissions below which their cause is a guess
 VARIED = 1.3         # times by which windows differ at which losses are random
 GROWN = 30           # segments, three times the initial congestion window
@@ -415,13 +415,17 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
                 f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
                 "are lost, or timeouts come too early",
                 "no DSACKs, or reordering (reord_seen)", numbers)
-    group, times = _group(f, facts)
-    numbers = numbers | {"losses_per_recovery": group}
-    if total >= 2 * GROUP and group >= (GROUPS if times >= MANY_TIMES else GROUP):
+    group, varies = _group(f, facts), _varies(f, facts)
+    numbers = numbers | {"losses_per_recovery": group, "rate_varies": varies}
+    if total >= 2 * GROUP and (
+            group >= GROUP and (varies is None or varies < VARYING)
+            or group >= PAIRS and varies is not None and varies < STEADY):
         return ("policer", "medium",
                 f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
                 f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
-                "recovery: a policer, or a queue shorter than a burst",
+                "recovery" + ("" if varies is None else
+                              f", at a rate that varies by {varies:.0%}")
+                + ": a policer, or a queue shorter than a burst",
                 "losses come one by one; then they are random", numbers)
     # Without recoveries in the interval a policer is not ruled out, nor with few
     # segments in flight: it then drops one of them; nor if all were at one window.
@@ -471,18 +475,34 @@ def _spurious(f: Flow, facts: Facts, told: str,
             numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
 
 
-def _group(f: Flow, facts: Facts) -> tuple[float, int]:
-    """Retransmissions for each recovery, and their number; 0: not known.  The kernel
-    counts recoveries for all connections together, so those to one address are
-    judged together."""
+def _group(f: Flow, facts: Facts) -> float:
+    """Retransmissions for each recovery; 0: not known.  The kernel counts recoveries
+    for all connections together, so those to one address are judged together."""
     snmp = facts["snmp"]
     begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
         "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
     again = sum(one["d_total_retrans"] for one in facts["flows"]
                 if _host(one) == _host(f))
     if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
-        return 0.0, 0
-    return again / begun, begun
+        return 0.0
+    return float(again / begun)
+
+
+#: A policer lets a rate pass: the standard deviation of the rate between dumps, of its
+#: mean, below which it is steady, and from which it is not that of a policer; and how
+#: many dumps show it.  After Flach et al., An Internet-Wide Analysis of Traffic
+#: Policing, SIGCOMM 2016.
+STEADY, VARYING, DUMPS = 0.06, 0.2, 5
+
+
+def _varies(f: Flow, facts: Facts) -> float | None:
+    """How the rate to one address varies, where it loses; None: not known."""
+    each = [one["acked_per_s"] for one in facts["flows"]
+            if _host(one) == _host(f) and one.get("acked_per_s")]
+    rates = [sum(some) for some in zip(*each)]
+    if len(rates) < DUMPS or not any(rates):
+        return None
+    return statistics.pstdev(rates) / statistics.mean(rates)
 
 
 def _host(f: Flow) -> str:
