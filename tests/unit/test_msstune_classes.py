@@ -28,6 +28,9 @@ SLOW_START = {"sysctl": facts()["sysctl"] | {
     "net.ipv4.tcp_slow_start_after_idle": "1"}}
 LOST = {"d_total_retrans": 100}
 
+HTB = {"devices": {"eth0": DEVICE | {"qdiscs": [
+    {"kind": "htb", "drops": 0, "packets": 9, "bytes": 1, "overlimits": 80,
+     "backlog": 90000}]}}}
 STEADY = [1e6, 1.02e6, 0.99e6, 1e6, 1.01e6, 0.98e6]
 VARYING = [1e6, 2e6, 1.1e6, 0.8e6, 1.9e6, 1e6]
 #: Segments come by two ways, one of which takes longer.
@@ -154,9 +157,9 @@ CLASSES = [
       "sndbuf": 4_194_304}, {}, "send-buffer"),
     ({"owner": {"pid": 1, "cpu": 0, "comm": "app", "cgroup": "/held"}},
      {"out_of_memory": {"/held": 40}}, "memory-pressure"),
-    (None, {"devices": {"eth0": DEVICE | {"qdiscs": [
-        {"kind": "htb", "drops": 0, "packets": 9, "bytes": 1, "overlimits": 80,
-         "backlog": 90000}]}}}, "shaper"),
+    (None, HTB, "shaper"),
+    ({"rtt": 100_000, "min_rtt": 52_000}, HTB, "shaper"),   # its queue, not the path's
+    ({"rtt": 100_000, "min_rtt": 52_000}, {}, "path"),
 ]
 
 

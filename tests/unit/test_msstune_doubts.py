@@ -396,11 +396,15 @@ def test_reordering_by_a_cpu_without_idle_time_is_a_symptom():
 # --- States that pass ---------------------------------------------------------
 
 def test_a_window_that_grows_is_no_slow_reader():
-    grows = WINDOW | {"low_snd_wnd": 50_000, "falls_snd_wnd": 0}
+    grows = WINDOW | {"low_snd_wnd": 50_000, "falls_snd_wnd": 0, "sunk_snd_wnd": 0}
     one = first(flow=grows)
     assert (one.limit, one.confidence) == ("receive-window", "medium")
     assert "still grows" in one.why
-    assert first(flow=grows | {"falls_snd_wnd": 2}).limit == "peer-application"
+    most = WINDOW["high_snd_wnd"]
+    # Data that lies unread for a moment closes it a little.
+    little, much = {"sunk_snd_wnd": most // 20}, {"sunk_snd_wnd": most // 2}
+    assert first(flow=grows | {"falls_snd_wnd": 2} | little).limit == "receive-window"
+    assert first(flow=grows | {"falls_snd_wnd": 2} | much).limit == "peer-application"
 
 
 def test_a_buffer_that_grows_is_not_fixed():

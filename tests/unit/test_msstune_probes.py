@@ -144,6 +144,24 @@ def test_a_reader_that_pauses_is_watched_longer(timer, unread, waiting, since,
     assert not collect._pausing({}, last)
 
 
+def test_how_far_a_window_sank_and_how_a_rate_varied():
+    looks = []
+    for acked, again, window in ((0, 0, 500), (1000, 0, 900), (3000, 2, 300),
+                                 (3500, 3, 1000)):
+        [(cookie, look)] = dump(acked=acked).items()
+        info = bytearray(look.info)
+        struct.pack_into("=I", info, 8 + 4 * (
+            sockdiag._FIELDS.index("total_retrans") - 8), again)
+        struct.pack_into("=I", info, sockdiag._INFO.size - 4, window)
+        struct.pack_into("=Q", info, 200, acked)    # sent: it moves
+        looks.append({cookie: sockdiag.Look(look.head, bytes(info), b"", b"")})
+    flow, = collect.flows(looks, [1.0, 1.5, 2.5, 3.0])
+    assert flow["sunk_snd_wnd"] == 600
+    assert flow["acked_per_s"] == [2000, 2000, 1000]
+    flow, = collect.flows(looks[:2], [1.0, 1.5])
+    assert flow["sunk_snd_wnd"] == 0 and "acked_per_s" not in flow
+
+
 # --- Samples ----------------------------------------------------------------
 
 MODULES = """nf_tables 360448 3 nft_chain, Live 0xffffffffc0a00000

@@ -7,6 +7,7 @@ that cannot be read is left out and named in "missing".
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import time
@@ -249,6 +250,9 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
         flow["falls_snd_wnd"] = sum(
             new["snd_wnd"] + new["snd_mss"] <= old["snd_wnd"]
             for old, new in zip(between, between[1:]))
+        windows = [one["snd_wnd"] for one in between]
+        most = itertools.accumulate(windows, max)
+        flow["sunk_snd_wnd"] = max(was - now for was, now in zip(most, windows))
         if flow["d_total_retrans"]:
             # Where it loses, whether its rate varies says why.
             flow["acked_per_s"] = _rates(

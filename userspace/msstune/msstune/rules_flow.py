@@ -174,15 +174,15 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return _idle(busy, numbers)
     if _late(f):
         return _bloated(f, facts, "without loss", numbers)
+    held = _full(facts) or _held(facts)
+    if held:    # its queue makes the round trip long
+        return ("shaper", "high", held, "the rate stays the same with a higher "
+                "limit", numbers)
     if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
                 "minimum without loss: the bottleneck has a queue",
                 "the rate is below what the link can carry", numbers)
-    held = _full(facts) or _held(facts)
-    if held:
-        return ("shaper", "high", held, "the rate stays the same with a higher "
-                "limit", numbers)
     disordered = rules_order.slow(f, facts, numbers)
     if disordered:
         return disordered
@@ -285,7 +285,7 @@ def _window(f: Flow, share: float, numbers: dict[str, Any]) -> Answer:
     if window < LEAST_BUFFER or window >= mss and (
             shrank or f["timer"] == 4
             or f["low_snd_wnd"] < max(mss, window // 3)
-            and f.get("falls_snd_wnd", 1)):
+            and f.get("sunk_snd_wnd", window) > window // 3):
         return ("peer-application", "medium",
                 f"{told}; it was between {units.size(f['low_snd_wnd'])} and "
                 f"{units.size(window)}: the peer's application reads late",
