@@ -17,8 +17,10 @@
 #define ETH_P_IPV6	0x86dd
 #define AF_INET		2
 #define AF_INET6	10
+#define IPPROTO_ICMP	1
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17
+#define IPPROTO_ICMPV6	58
 #define TCP_SYN_SENT	2
 #define TCP_SYN_RECV	3
 #define TCP_FIN_WAIT1	4

@@ -204,6 +204,25 @@ static __always_inline bool by_driver(const struct tracked_pkt *t, __u32 end,
 	       t->cpu == bpf_get_smp_processor_id();
 }
 
+/* Where a dropped packet is from, as far as its buffer tells. */
+#define FROM_DEVICE	1	/* a receiver has it */
+#define FROM_HERE	2	/* it answers an error, or is no IP at all */
+
+static __always_inline __u32 packet_from(struct sk_buff *skb)
+{
+	bool v4 = skb->protocol == bpf_htons(ETH_P_IP);
+	__u8 proto = 0;
+
+	if (skb->skb_iif || config.exits || !tracked_any())
+		return skb->skb_iif ? FROM_DEVICE : 0;
+	if (!v4 && skb->protocol != bpf_htons(ETH_P_IPV6))
+		return FROM_HERE;
+	if (bpf_probe_read_kernel(&proto, 1, skb->head + skb->network_header +
+					     (v4 ? 9 : 6)))
+		return 0;
+	return proto == (v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) ? FROM_HERE : 0;
+}
+
 /*
  * Where the hooks do not report when TCP takes a packet, its entry may wait for
  * long, and another packet has its address meanwhile.  One that this host made has
@@ -211,11 +230,13 @@ static __always_inline bool by_driver(const struct tracked_pkt *t, __u32 end,
  * either, but it goes on at once.  See AGAIN_NS.
  */
 static __always_inline bool of_another(const struct tracked_pkt *t, __u32 end,
-				       bool entered)
+				       __u32 from)
 {
-	return !config.exits && end == END_DROPPED && !entered &&
-	       t->last != ST_RX_GRO &&
-	       bpf_ktime_get_ns() - t->last_ns >= AGAIN_NS;
+	if (config.exits || end != END_DROPPED || from & FROM_DEVICE)
+		return false;
+	return from & FROM_HERE ||
+	       (t->last != ST_RX_GRO &&
+		bpf_ktime_get_ns() - t->last_ns >= AGAIN_NS);
 }
 
 /* The stage that goes with an end which the kernel reports. */
@@ -263,10 +284,11 @@ __noinline int rx_yield(__u64 key, __u32 at)
  * the packet is the sender's.  If there is a receiver's entry as well, TCP has
  * freed that packet on another CPU, in a function that has not returned yet.
  * From then on it is the receiver's (or the driver's), and the return of the
- * driver's call ends the sender's path.  location: of the call that drops it.
+ * driver's call ends the sender's path.  location: of the call that drops it;
+ * from: see packet_from().
  */
 __noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
-			  __u32 entered)
+			  __u32 from)
 {
 	struct tracked_pkt *t;
 	int sent = 0;
@@ -279,7 +301,7 @@ __noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
 	if (at == NOT_TRACKED)
 		goto received;
 	t = tracked_at(at);
-	if (READ_ONCE(t->last) == ST_TX_START && !by_driver(t, end, entered)) {
+	if (READ_ONCE(t->last) == ST_TX_START && !by_driver(t, end, from & FROM_DEVICE)) {
 		sent = 1;
 		goto received;
 	}
@@ -306,7 +328,7 @@ received:
 	if (at == NOT_TRACKED)
 		return sent;
 	t = tracked_at(at);
-	if (of_another(t, end, entered)) {
+	if (of_another(t, end, from)) {
 		tracked_unlock(at, key);
 		return sent;
 	}
@@ -326,9 +348,9 @@ static __always_inline void udp_read(struct sk_buff *skb)
 
 	if (skb->users.refs.counter != 1 || !tracked_any())
 		return;
-	packet_end(key, END_CONSUMED, 0, 0, 1);
+	packet_end(key, END_CONSUMED, 0, 0, FROM_DEVICE);
 	if (tracked_hand(key, END_CONSUMED))
-		packet_end(key, END_CONSUMED, 0, 0, 1);
+		packet_end(key, END_CONSUMED, 0, 0, FROM_DEVICE);
 }
 
 #endif

@@ -83,16 +83,16 @@ TRACE(tcp_rcv_space_adjust, struct sock *sk)
 
 /* Ends of either direction. */
 FENTRY(kfree_skb_partial, struct sk_buff *skb)
-{ packet_end(RX(skb), END_COALESCED, 0, 0, 1); return 0; }
+{ packet_end(RX(skb), END_COALESCED, 0, 0, FROM_DEVICE); return 0; }
 FENTRY(skb_consume_udp, struct sock *sk, struct sk_buff *skb)
 { udp_read(skb); return 0; }
 TRACE(consume_skb, struct sk_buff *skb)
-{ packet_end(RX(skb), END_CONSUMED, 0, 0, 1); return 0; }
+{ packet_end(RX(skb), END_CONSUMED, 0, 0, FROM_DEVICE); return 0; }
 TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
 	__u64 place = drop_place(ctx, skb, location);
 
-	if (!packet_end(RX(skb), END_DROPPED, reason, place, skb->skb_iif))
+	if (!packet_end(RX(skb), END_DROPPED, reason, place, packet_from(skb)))
 		tx_dropped(skb, reason, place);
 	return 0;
 }

@@ -207,32 +207,41 @@ static void case_early_fin(void)
 /*
  * Steps: where no functions are hooked, a packet enters the stack, and one of its
  * address is dropped: by the host that made it, 10 ms later; at once, as where veth
- * passes the packet on; and 10 ms later with an input device.  Then the first again,
- * where functions are hooked.
- * Expected: the first is another packet, and the other three are the one followed.
+ * passes the packet on; 10 ms later with an input device; at once, but it is ICMP, or
+ * ARP.  Then the first again, where functions are hooked.
+ * Expected: the first is another packet, and ICMP and ARP are; the others are the one
+ * followed.
  */
 static void case_dropped_later(void)
 {
 	static const struct {
 		__u64 later;
-		__u32 entered, exits, dropped;
+		__u32 device, exits, dropped;
+		__u16 protocol;
+		__u8 carried;
 	} in[] = {
-		{ 10000000, 0, 0, 0 },
-		{ 10000, 0, 0, 1 },
-		{ 10000000, 1, 0, 1 },
-		{ 10000000, 0, 1, 1 },
+		{ 10000000, 0, 0, 0, ETH_P_IP, IPPROTO_TCP },
+		{ 10000, 0, 0, 1, ETH_P_IP, IPPROTO_TCP },
+		{ 10000000, 3, 0, 1, ETH_P_IP, IPPROTO_TCP },
+		{ 10000, 0, 0, 0, ETH_P_IP, IPPROTO_ICMP },
+		{ 10000, 0, 0, 0, 0x0806, IPPROTO_TCP },
+		{ 10000000, 0, 1, 1, ETH_P_IP, IPPROTO_TCP },
 	};
 	int good = 1, i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 6; i++) {
 		begin();
 		config.exits = in[i].exits;
 		rx_netif(&first);
 		clock_ns += in[i].later;
+		first.skb_iif = in[i].device;
+		first.protocol = bpf_htons(in[i].protocol);
+		headers[9] = in[i].carried;
 		good &= packet_end(address(&first), END_DROPPED, 8, 0,
-				   in[i].entered) == (int)in[i].dropped &&
+				   packet_from(&first)) == (int)in[i].dropped &&
 			ended(END_DROPPED) == in[i].dropped &&
 			followed(&first) == !in[i].dropped && balanced();
+		headers[9] = IPPROTO_TCP;
 	}
 	config.exits = 0;
 	report("what this host made and dropped later is another packet", good);

@@ -74,7 +74,7 @@ def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     limit, confidence, why, change, numbers = answer
     if stopped:
         weight = rules_wait.STOPPED * (1.0 if confidence == "high" else 0.95)
-        if limit == "reader-stopped" and not rules_wait.blocked(flow):
+        if limit in rules_wait.READERS and not rules_wait.blocked(flow):
             weight = rules_wait.HELD    # it holds nobody back yet
         return Diagnosis(name(flow), limit, confidence, why, change, weight, numbers)
     if waits:

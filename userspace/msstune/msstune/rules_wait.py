@@ -37,6 +37,8 @@ AGAIN, ATTEMPTS = 0.5, 3
 PROBES, ANSWERED = 3, 0.5
 SHORTEST = 0.5      # seconds that a connection must be seen
 LEAST_SECONDS = 2   # within which a program runs that has not stopped
+#: Limits of a reader that took nothing.
+READERS = ("reader-stopped", "application-receive")
 
 
 def seconds(f: Flow, facts: Facts) -> float:
@@ -60,11 +62,18 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
     # One byte is the end of the stream, of a program that does not close.  What came
     # before it holds nobody back: the peer sends no more.
     if f["low_rqueue"] > 1 and (f.get("state") != CLOSE_WAIT or blocked(f)):
-        doubt = _runs(f)
-        return ("reader-stopped", "medium" if doubt else "high",
-                f"{units.size(f['low_rqueue'])} wait for the reader, which took "
-                f"nothing in {seconds(f, facts):.1f} s{doubt}",
-                "its process reads between two dumps", numbers)
+        told = (f"{units.size(f['low_rqueue'])} wait for the reader, which took "
+                f"nothing in {seconds(f, facts):.1f} s")
+        change = "its process reads between two dumps"
+        sleeps = (f.get("owner") or {}).get("sleeps_per_s")
+        if sleeps is None:
+            return ("reader-stopped", "medium", told + "; whether its program runs is "
+                    "not known: it may read in bursts", change, numbers)
+        if sleeps * LEAST_SECONDS >= 1:
+            return ("application-receive", "medium", f"{told}, though its program "
+                    f"runs {sleeps:.1f} times per second: it reads in bursts, or has "
+                    "stopped", change, numbers)
+        return "reader-stopped", "high", told, change, numbers
     if not f["wqueue"]:
         return None
     if f["unacked"] and f["retransmits"] > 0:
@@ -77,17 +86,6 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
     if f.get("notsent_bytes", 0) and not f["unacked"]:
         return corked(f, numbers)
     return None
-
-
-def _runs(f: Flow) -> str:
-    """Why its reader may only pause, as text: one that does not run has stopped."""
-    sleeps = (f.get("owner") or {}).get("sleeps_per_s")
-    if sleeps is None:
-        return "; whether its program runs is not known: it may read in bursts"
-    if sleeps * LEAST_SECONDS < 1:
-        return ""
-    return (f"; its program runs meanwhile, {sleeps:.1f} times per second: it may read "
-            "in bursts")
 
 
 def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
