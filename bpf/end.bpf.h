@@ -206,7 +206,7 @@ static __always_inline bool by_driver(const struct tracked_pkt *t, __u32 end,
 
 /* Where a dropped packet is from, as far as its buffer tells. */
 #define FROM_DEVICE	1	/* a receiver has it */
-#define FROM_HERE	2	/* it answers an error, or is no IP at all */
+#define FROM_HERE	2	/* this host made it: ICMP, or no IP at all */
 
 static __always_inline __u32 packet_from(struct sk_buff *skb)
 {
@@ -301,7 +301,8 @@ __noinline int packet_end(__u64 key, __u32 end, __u32 reason, __u64 location,
 	if (at == NOT_TRACKED)
 		goto received;
 	t = tracked_at(at);
-	if (READ_ONCE(t->last) == ST_TX_START && !by_driver(t, end, from & FROM_DEVICE)) {
+	if (READ_ONCE(t->last) == ST_TX_START &&
+	    !by_driver(t, end, from & FROM_DEVICE)) {
 		sent = 1;
 		goto received;
 	}

@@ -188,7 +188,8 @@ def _pausing(first: dict[bytes, sockdiag.Look],
     """Whether data waits for a reader, here or at the peer, who took none of it and
     has not paused for long: it may have stopped, or read in bursts."""
     for cookie, look in last.items():
-        if cookie not in first or sockdiag.moved(look) != sockdiag.moved(first[cookie]):
+        if max(sockdiag.queues(look)) < WAITING or cookie not in first \
+                or sockdiag.moved(look) != sockdiag.moved(first[cookie]):
             continue
         flow = sockdiag.unpack(look)
         if flow["rqueue"] >= WAITING and flow["last_data_recv"] < 1000 * LONGER or \

@@ -165,7 +165,13 @@ def counts(look: Look) -> tuple[int, int]:
 
 def moved(look: Look) -> tuple[int, int, int]:
     """Bytes acknowledged and received, and unread: equal if neither end took any."""
-    return acked(look), counts(look)[1], int(_MESSAGE.unpack(look.head)[11])
+    return acked(look), counts(look)[1], queues(look)[0]
+
+
+def queues(look: Look) -> tuple[int, int]:
+    """Bytes unread, and bytes unsent or not acknowledged."""
+    unread, waiting = _MESSAGE.unpack(look.head)[11:13]
+    return unread, waiting
 
 
 def _endpoint(family: int, address: bytes, port: bytes) -> str:
