@@ -405,6 +405,9 @@ def test_a_window_that_grows_is_no_slow_reader():
     little, much = {"sunk_snd_wnd": most // 20}, {"sunk_snd_wnd": most // 2}
     assert first(flow=grows | {"falls_snd_wnd": 2} | little).limit == "receive-window"
     assert first(flow=grows | {"falls_snd_wnd": 2} | much).limit == "peer-application"
+    # Few dumps of a short window: it limits all the time.
+    always = little | {"falls_snd_wnd": 1, "d_rwnd_limited": 2 * 10**6}
+    assert first(flow=grows | always).limit == "peer-application"
 
 
 def test_a_buffer_that_grows_is_not_fixed():

@@ -20,7 +20,8 @@ from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 
 Flow = dict[str, Any]
 NOT_FULL = 0.75      # of a send buffer whose fill level is not what blocks a writer
-LIMITED = 0.3        # share of busy time that is a limit
+LIMITED = 0.3        # share of busy time that is a limit,
+ALWAYS = 0.9         # and from which nothing else is one
 IDLE = 0.7           # busy share of the interval below which too little is sent
 SELDOM = 0.5         # busy share below which no other limit counts
 USED = 0.6           # share of the window received per round trip that is a limit
@@ -284,8 +285,8 @@ def _window(f: Flow, share: float, numbers: dict[str, Any]) -> Answer:
     shrank = f["snd_wnd"] < 0.95 * window
     if window < LEAST_BUFFER or window >= mss and (
             shrank or f["timer"] == 4
-            or f["low_snd_wnd"] < max(mss, window // 3)
-            and f.get("sunk_snd_wnd", window) > window // 3):
+            or f["low_snd_wnd"] < max(mss, window // 3) and f.get("falls_snd_wnd", 1)
+            and (share >= ALWAYS or f.get("sunk_snd_wnd", window) > window // 3)):
         return ("peer-application", "medium",
                 f"{told}; it was between {units.size(f['low_snd_wnd'])} and "
                 f"{units.size(window)}: the peer's application reads late",
