@@ -4,6 +4,7 @@
  * family, though an earlier connection of the other family, from the same port,
  * is in TIME_WAIT.
  */
+#include <errno.h>
 #include <err.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -41,8 +42,11 @@ static socklen_t loopback(struct sockaddr_storage *ss, int family, int port)
 	return sizeof(*v4);
 }
 
-/* A connection from @port (0: any), which it then has; fd[0] opened it. */
-static void connection(int family, int *port, int fd[2])
+/*
+ * A connection from @port (0: any), which it then has; fd[0] opened it.  False:
+ * another program uses that port in this family.
+ */
+static int connection(int family, int *port, int fd[2])
 {
 	int listener = socket(family, SOCK_STREAM, 0), one = 1;
 	struct sockaddr_storage ss;
@@ -56,8 +60,13 @@ static void connection(int family, int *port, int fd[2])
 	if (*port) {
 		struct sockaddr_storage own;
 
-		if (bind(fd[0], (void *)&own, loopback(&own, family, *port)))
-			err(1, "bind");
+		if (bind(fd[0], (void *)&own, loopback(&own, family, *port))) {
+			if (errno != EADDRINUSE)
+				err(1, "bind");
+			close(fd[0]);
+			close(listener);
+			return 0;
+		}
 	}
 	if (connect(fd[0], (void *)&ss, len))
 		err(1, "connect");
@@ -65,6 +74,7 @@ static void connection(int family, int *port, int fd[2])
 	close(listener);
 	getsockname(fd[0], (void *)&ss, &len);
 	*port = ntohs(((struct sockaddr_in *)&ss)->sin_port);
+	return 1;
 }
 
 /* Until the peer's window is full: the probe timer runs. */
@@ -84,14 +94,18 @@ static void fill(int fd)
 static void families(int first, int second, const char *what)
 {
 	struct flow f = { .address = second == AF_INET6 };
-	int old[2], now[2], port = 0;
+	int old[2], now[2], port, tries = 0;
 	struct timer timer;
 
-	connection(first, &port, old);
-	close(old[0]);	/* closed first: in TIME_WAIT */
-	usleep(10000);
-	close(old[1]);
-	connection(second, &port, now);
+	do {
+		if (tries++ == 20)
+			errx(1, "no port is free in both families");
+		port = 0;
+		connection(first, &port, old);
+		close(old[0]);	/* closed first: in TIME_WAIT */
+		usleep(10000);
+		close(old[1]);
+	} while (!connection(second, &port, now));
 	f.port = port;
 	fill(now[0]);
 	timer = timer_of(&f, CLIENT);
