@@ -29,7 +29,7 @@ SLOW_START = {"sysctl": facts()["sysctl"] | {
 LOST = {"d_total_retrans": 100}
 
 HTB = {"devices": {"eth0": DEVICE | {"qdiscs": [
-    {"kind": "htb", "drops": 0, "packets": 9, "bytes": 1, "overlimits": 80,
+    {"kind": "htb", "drops": 0, "packets": 17000, "bytes": 25 * 10**6, "overlimits": 80,
      "backlog": 90000}]}}}
 STEADY = [1e6, 1.02e6, 0.99e6, 1e6, 1.01e6, 0.98e6]
 VARYING = [1e6, 2e6, 1.1e6, 0.8e6, 1.9e6, 1e6]
@@ -96,6 +96,11 @@ CLASSES = [
         Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=50), "loss"),
     (LOST | {"acked_per_s": VARYING}, snmp(
         Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "loss"),
+    # BBR, or a program, keeps a rate steady as well.
+    (LOST | {"acked_per_s": STEADY, "cc": "bbr"}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=50), "loss"),
+    (LOST | {"acked_per_s": STEADY, "app_limited": True}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=50), "loss"),
     (LOST | {"acked_per_s": VARYING[:4]}, snmp(
         Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "policer"),
     (LOST | {"d_dsack_dups": 80}, {}, "ack-loss"),
@@ -160,6 +165,8 @@ CLASSES = [
     (None, HTB, "shaper"),
     ({"rtt": 100_000, "min_rtt": 52_000}, HTB, "shaper"),   # its queue, not the path's
     ({"rtt": 100_000, "min_rtt": 52_000}, {}, "path"),
+    # It holds back what other connections send.
+    ({"rtt": 100_000, "min_rtt": 52_000, "d_bytes_acked": 10**8}, HTB, "path"),
 ]
 
 

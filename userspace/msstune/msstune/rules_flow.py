@@ -175,7 +175,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return _idle(busy, numbers)
     if _late(f):
         return _bloated(f, facts, "without loss", numbers)
-    held = _full(facts) or _held(facts)
+    held = _full(facts) or _held(f, facts)
     if held:    # its queue makes the round trip long
         return ("shaper", "high", held, "the rate stays the same with a higher "
                 "limit", numbers)
@@ -356,16 +356,19 @@ def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
     return None
 
 
+#: Share of a connection's data that a shaper has sent which limits it.
+PASSED = 0.5
 #: Shapers whose rate tc does not print as JSON.
 SHAPERS = ("htb", "hfsc", "cake", "tbf")
 
 
-def _held(facts: Facts) -> str:
+def _held(f: Flow, facts: Facts) -> str:
     """A shaper of this host that holds packets back, as text."""
     for name_, device in facts["devices"].items():
         for qdisc in device["qdiscs"]:
             if qdisc["kind"] in SHAPERS and (qdisc.get("overlimits") or 0) > 0 \
-                    and (qdisc.get("backlog") or 0) > 0:
+                    and (qdisc.get("backlog") or 0) > 0 \
+                    and qdisc["bytes"] >= PASSED * f["d_bytes_acked"]:
                 return (f"{qdisc['kind']} on {name_} held packets back "
                         f"{qdisc['overlimits']} times, and "
                         f"{units.size(qdisc['backlog'])} wait in it")
@@ -400,7 +403,7 @@ def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answe
     if disordered:
         return disordered
     queued = f["rtt"] - f["min_rtt"]
-    held = _full(facts) or _held(facts)
+    held = _full(facts) or _held(f, facts)
     if held:
         return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
                 "higher limit", numbers)
@@ -483,7 +486,7 @@ def _group(f: Flow, facts: Facts) -> float:
     begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
         "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
     again = sum(one["d_total_retrans"] for one in facts["flows"]
-                if _host(one) == _host(f))
+                if rules_route.peer(one) == rules_route.peer(f))
     if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
         return 0.0
     return float(again / begun)
@@ -497,17 +500,17 @@ STEADY, VARYING, DUMPS = 0.06, 0.2, 5
 
 
 def _varies(f: Flow, facts: Facts) -> float | None:
-    """How the rate to one address varies, where it loses; None: not known."""
+    """How the rate to one address varies, where it loses; None: not known, or the
+    program or BBR keeps it steady."""
+    if f["app_limited"] or f["cc"].startswith("bbr"):
+        return None
     each = [one["acked_per_s"] for one in facts["flows"]
-            if _host(one) == _host(f) and one.get("acked_per_s")]
+            if rules_route.peer(one) == rules_route.peer(f)
+            and one.get("acked_per_s")]
     rates = [sum(some) for some in zip(*each)]
     if len(rates) < DUMPS or not any(rates):
         return None
     return statistics.pstdev(rates) / statistics.mean(rates)
-
-
-def _host(f: Flow) -> str:
-    return str(f["remote"].rpartition(":")[0])
 
 
 def _recovering(f: Flow, numbers: dict[str, Any]) -> Answer:

@@ -21,7 +21,8 @@ NEAR, GROWTH = 4, 0.7   # of a threshold; of a window that grew while it was wat
 FEW_BYTES = 200_000  # within slow start
 
 
-def _address(flow: Flow) -> str:
+def peer(flow: Flow) -> str:
+    """The address of the other end."""
     return str(flow["remote"].rpartition(":")[0].strip("[]"))
 
 
@@ -44,14 +45,14 @@ def sender(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     """The congestion window is the limit: does something fixed limit it?"""
     if f["high_unacked"] < 0.9 * f["snd_cwnd"]:
         return None
-    route = _of(_address(f), facts)
+    route = _of(peer(f), facts)
     clamp = route.get("cwnd")
     if clamp and f["snd_cwnd"] == f.get("high_snd_cwnd", 0) == clamp:
         return ("cwnd-clamp", "high",
                 f"the congestion window stays at {clamp} segments, the cwnd of its "
                 f"route {route['dst']}", "it grows without that metric",
                 numbers | {"cwnd": clamp, "dst": route["dst"]})
-    cached = (facts.get("tcp_metrics") or {}).get(_address(f), {})
+    cached = (facts.get("tcp_metrics") or {}).get(peer(f), {})
     never = not f.get("total_retrans", 1)
     # Near that threshold it limits; further on, while the window still grows from it.
     near = f["snd_cwnd"] <= NEAR * f["snd_ssthresh"]
@@ -64,14 +65,14 @@ def sender(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
                 f"{f['snd_ssthresh']} segments: the ssthresh that tcp_metrics holds "
                 "from an earlier connection", "a new connection is as slow after ip "
                 "tcp_metrics flush", numbers | {"ssthresh": f["snd_ssthresh"],
-                                                "address": _address(f)})
+                                                "address": peer(f)})
     return None
 
 
 def receiver(f: Flow, facts: Facts, used: float, told: str,
              numbers: dict[str, Any]) -> Answer | None:
     """The own window is the limit: does a route limit it?"""
-    limit = _of(_address(f), facts).get("window")
+    limit = _of(peer(f), facts).get("window")
     if limit and f["rcv_ssthresh"] <= limit and used:
         return ("route-window", "high", f"{told}; its route limits the window to "
                 f"{units.size(limit)}", "it grows without that metric",
@@ -86,7 +87,7 @@ def initial(facts: Facts) -> list[Diagnosis]:
         "Tcp.PassiveOpens", 0)
     for route in facts.get("routes") or []:
         first = route.get("initcwnd", INITIAL)
-        mine = [f for f in facts["flows"] if _of(_address(f), facts) is route
+        mine = [f for f in facts["flows"] if _of(peer(f), facts) is route
                 and f["snd_ssthresh"] >= INFINITE
                 and f.get("bytes_sent", FEW_BYTES) < FEW_BYTES
                 and (f["high_unacked"] >= 0.7 * f["snd_cwnd"]
