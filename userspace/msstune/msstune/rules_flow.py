@@ -7,15 +7,19 @@ sndbuf_limited); thresholds decide which share is a limit.
 """
 from __future__ import annotations
 
-import math
-import statistics
 from typing import Any
 
-from . import recovery, rules_order, rules_route, rules_wait, units
+from . import (
+    recovery,
+    rules_loss,
+    rules_order,
+    rules_queue,
+    rules_route,
+    rules_wait,
+    units,
+)
 from .collect import Facts
-from .confidence import lower
 from .diagnosis import Diagnosis
-from .path_sums import span
 from .sockdiag import OPT_SACK, OPT_WSCALE, UNLIMITED
 
 Flow = dict[str, Any]
@@ -28,15 +32,6 @@ USED = 0.6           # share of the window received per round trip that is a lim
 WASTE = 1 / 24       # unused share of a window worth acting on, as in mssfrac
 FEW = 16             # segments in a window below which granularity matters
 HEAVY = 0.1          # the same, beyond which no window is the limit
-LOSS = 5e-4          # retransmitted share of segments that counts as loss
-FULL_RTT = 1.5       # round trip over its minimum that shows a queue
-BLOATED = 5          # the same, of a queue that is far too long,
-BLOATED_US = 400_000  # if it also takes that long
-SINGLE = 2.5         # losses per recovery that are single losses
-GROUP = 4            # losses per recovery that are no single losses,
-PAIRS = 1.8          # and where the rate is that of a policer
-ENOUGH = 8           # retransmissions below which their cause is a guess
-VARIED = 1.3         # times by which windows differ at which losses are random
 GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
@@ -138,7 +133,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
                 f"SO_MAX_PACING_RATE is {units.bits(cap * 8)}, it sends "
                 f"{units.bits(rate)}", "the limit is raised and the rate stays",
                 numbers | {"max_pacing_rate": cap})
-    shaped = _shaped(facts, rate)
+    shaped = rules_queue.maxrate(facts, rate)
     if shaped:
         return ("pacing", "high", shaped[0], "the limit is raised and the rate "
                 "stays", numbers | {"maxrate": shaped[1]})
@@ -150,8 +145,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if disordered:
         return disordered
     least = 2 if f["options"] & OPT_SACK else 1
-    if loss >= LOSS and f["d_total_retrans"] >= least:
-        return _lossy(f, facts, loss, numbers)
+    if loss >= rules_loss.LOSS and f["d_total_retrans"] >= least:
+        return rules_loss.diagnose(f, facts, loss, numbers)
     size = f["d_bytes_acked"] / max(1, f["d_data_segs_out"])
     if f["snd_mss"] < LEAST_BUFFER <= f.get("pmtu", 0) / 2 \
             and f["d_data_segs_out"] > MANY * interval:
@@ -173,13 +168,14 @@ def _sender(f: Flow, facts: Facts) -> Answer:
         return limited
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
-    if _late(f):
-        return _bloated(f, facts, "without loss", numbers)
-    held = _full(facts) or _held(f, facts)
+    if rules_queue.late(f):
+        return rules_queue.bloated(f, facts, "without loss", numbers)
+    held = rules_queue.full(facts) or rules_queue.held(f, facts)
     if held:    # its queue makes the round trip long
         return ("shaper", "high", held, "the rate stays the same with a higher "
                 "limit", numbers)
-    if f["rtt"] >= FULL_RTT * f["min_rtt"] > 0 and f["rtt"] - f["min_rtt"] > 500:
+    if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] > 0 \
+            and f["rtt"] - f["min_rtt"] > 500:
         return ("path", "medium",
                 f"the round trip is {f['rtt'] / f['min_rtt']:.1f} times its "
                 "minimum without loss: the bottleneck has a queue",
@@ -231,7 +227,7 @@ def _thinned(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     needless = again >= max(1, total / 2) and (
         facts["snmp"].get("TcpExt.TCPLossUndo", 0)
         + facts["snmp"].get("TcpExt.TCPSpuriousRTOs", 0)) > 0
-    if acks < ENOUGH or f.get("d_data_segs_in", 0) or f["min_rtt"] < NEAR \
+    if acks < rules_loss.ENOUGH or f.get("d_data_segs_in", 0) or f["min_rtt"] < NEAR \
             or each < (1 if needless else THINNED) * most:
         return None
     return ("ack-loss", "low",
@@ -241,28 +237,6 @@ def _thinned(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
                       "segments that were sent again" if needless else ""),
             "the peer merges more than 64 KiB (gro_max_size there), or has no CPU time",
             numbers | {"segments_per_ack": each})
-
-
-def _late(f: Flow) -> bool:
-    """Whether a queue makes the round trip far too long."""
-    return bool(f["rtt"] >= BLOATED * f["min_rtt"] > 0
-                and f["rtt"] - f["min_rtt"] > BLOATED_US)
-
-
-def _bloated(f: Flow, facts: Facts, beside: str, numbers: dict[str, Any]) -> Answer:
-    """A queue that takes several round trips; of this host, if one is as long."""
-    queued = f["rtt"] - f["min_rtt"]
-    own = [f"{name_} {q['kind']}" for name_, device in facts["devices"].items()
-           for q in device["qdiscs"] if q["kind"] != "netem"
-           and (q.get("backlog") or 0) > 0.5 * numbers["bits_per_second"] / 8
-           * queued / 1e6]
-    return ("bufferbloat", "medium",
-            f"the round trip is {units.duration(f['rtt'] / 1e6)}, at least "
-            f"{units.duration(f['min_rtt'] / 1e6)}, {beside}: "
-            f"{units.duration(queued / 1e6)} of data wait in "
-            + (own[0] if own else "a queue on the path"),
-            "the round trip is as long with one slow connection",
-            numbers | {"queue_us": queued, "own": own})
 
 
 def _idle(busy: float, numbers: dict[str, Any]) -> Answer:
@@ -342,175 +316,6 @@ def _paced(f: Flow, facts: Facts, rate: float) -> str:
     return (f"data waits with {f['high_unacked']} of {f['low_snd_cwnd']} segments in "
             f"flight, and the kernel paces it to {units.bits(f['pacing_rate'] * 8)}"
             + (f": {', '.join(low)} (percent)" if low else ""))
-
-
-def _shaped(facts: Facts, rate: float) -> tuple[str, float] | None:
-    """A maxrate of fq that the connection nearly reaches, as text and number."""
-    for name_, device in facts["devices"].items():
-        for qdisc in device["qdiscs"]:
-            cap = (qdisc.get("options") or {}).get("maxrate")
-            if qdisc["kind"] == "fq" and isinstance(cap, (int, float)) \
-                    and 0.7 * cap * 8 <= rate <= 1.1 * cap * 8:
-                return (f"fq on {name_} has maxrate {units.bits(cap * 8)} per "
-                        "connection", cap)
-    return None
-
-
-#: Share of a connection's data that a shaper has sent which limits it.
-PASSED = 0.5
-#: Shapers whose rate tc does not print as JSON.
-SHAPERS = ("htb", "hfsc", "cake", "tbf")
-
-
-def _held(f: Flow, facts: Facts) -> str:
-    """A shaper of this host that holds packets back, as text."""
-    for name_, device in facts["devices"].items():
-        for qdisc in device["qdiscs"]:
-            if qdisc["kind"] in SHAPERS and (qdisc.get("overlimits") or 0) > 0 \
-                    and (qdisc.get("backlog") or 0) > 0 \
-                    and qdisc["bytes"] >= PASSED * f["d_bytes_acked"]:
-                return (f"{qdisc['kind']} on {name_} held packets back "
-                        f"{qdisc['overlimits']} times, and "
-                        f"{units.size(qdisc['backlog'])} wait in it")
-    return ""
-
-
-def _full(facts: Facts) -> str:
-    """A device whose shaper sends at its limit, as text."""
-    for name_, device in facts["devices"].items():
-        for qdisc in device["qdiscs"]:
-            cap = (qdisc.get("options") or {}).get("rate")
-            if qdisc["kind"] == "tbf" and isinstance(cap, (int, float)) and \
-                    qdisc["bytes"] >= 0.9 * cap * span(facts, "devices"):
-                return (f"tbf on {name_} sends at its limit of "
-                        f"{units.bits(cap * 8)}")
-    return ""
-
-
-def _lossy(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answer:
-    told = f"{loss:.2%} of its segments were retransmitted"
-    if not f["options"] & OPT_SACK:
-        return ("sack-off", "high", f"{told}, and SACK was not negotiated: "
-                "each loss in a window costs a round trip",
-                "the rate stays the same with SACK", numbers)
-    spurious = _spurious(f, facts, told, numbers)
-    if spurious:
-        return spurious
-    model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
-    numbers = numbers | {"mathis_bits_per_second": model}
-    again, total = f["d_dsack_dups"], f["d_total_retrans"]
-    disordered = rules_order.sent_again(f, facts, told, numbers)
-    if disordered:
-        return disordered
-    queued = f["rtt"] - f["min_rtt"]
-    held = _full(facts) or _held(f, facts)
-    if held:
-        return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
-                "higher limit", numbers)
-    if _late(f):
-        return _bloated(f, facts, told, numbers)
-    if f["rtt"] >= FULL_RTT * f["min_rtt"] and queued > 500:
-        return ("path", "medium",
-                f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
-                "times its minimum: the path is full",
-                "losses continue at half the rate", numbers)
-    if again > total / 2:
-        return ("ack-loss", "medium",
-                f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
-                "are lost, or timeouts come too early",
-                "no DSACKs, or reordering (reord_seen)", numbers)
-    group, varies = _group(f, facts), _varies(f, facts)
-    numbers = numbers | {"losses_per_recovery": group, "rate_varies": varies}
-    if total >= 2 * GROUP and (
-            group >= GROUP and (varies is None or varies < VARYING)
-            or group >= PAIRS and varies is not None and varies < STEADY):
-        return ("policer", "medium",
-                f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
-                f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
-                "recovery" + ("" if varies is None else
-                              f", at a rate that varies by {varies:.0%}")
-                + ": a policer, or a queue shorter than a burst",
-                "losses come one by one; then they are random", numbers)
-    # Without recoveries in the interval a policer is not ruled out, nor with few
-    # segments in flight: it then drops one of them; nor if all were at one window.
-    single = 0 < group <= SINGLE and f["cc"] != "bbr" \
-        and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
-        and lower(loss, f["d_data_segs_out"]) >= LOSS and _varied(f)
-    return ("loss", "high" if single else "medium",
-            f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
-            f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
-            + ("" if single else ": at random, or by a policer")
-            + f"; Reno would reach {units.bits(model)}",
-            "losses stop at a lower rate; then it is congestion", numbers)
-
-
-def _varied(f: Flow) -> bool:
-    """Whether losses came at congestion windows of different sizes: a policer and a
-    short queue drop at the same one each time."""
-    most = f.get("high_snd_ssthresh", 0)
-    return bool(most < rules_route.INFINITE
-                and most > VARIED * f.get("low_snd_ssthresh", most))
-
-
-#: Segments in flight of which more than one is lost with a window.
-FLIGHT = 10
-#: Timeouts from which they are no chance.
-TIMEOUTS = 3
-
-
-def _spurious(f: Flow, facts: Facts, told: str,
-              numbers: dict[str, Any]) -> Answer | None:
-    """Timeouts that were over with one segment sent again, though many were in
-    flight: the others had arrived, and only their ACKs had not."""
-    snmp = {key: facts["snmp"].get(f"TcpExt.{key}", 0) for key in (
-        "TCPTimeouts", "TCPLossProbes", "TCPSackRecovery", "TCPRenoRecovery",
-        "TCPLossUndo", "TCPSpuriousRTOs")}
-    total, again = f["d_total_retrans"], f["d_dsack_dups"]
-    mine = total >= 0.8 * facts["snmp"].get("Tcp.RetransSegs", 0)
-    if not mine or not snmp["TCPTimeouts"] or f["high_unacked"] < FLIGHT \
-            or total > snmp["TCPTimeouts"] + snmp["TCPLossProbes"] \
-            or snmp["TCPSackRecovery"] + snmp["TCPRenoRecovery"] \
-            or not again + snmp["TCPLossUndo"] + snmp["TCPSpuriousRTOs"]:
-        return None
-    return ("ack-loss", "medium" if snmp["TCPTimeouts"] >= TIMEOUTS else "low",
-            f"{told}, one after each of {snmp['TCPTimeouts']} timeouts, though up to "
-            f"{f['high_unacked']} were in flight: the others had arrived, and no ACK "
-            "came back", "the path or the peer stops now and then; then ACKs are late",
-            numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
-
-
-def _group(f: Flow, facts: Facts) -> float:
-    """Retransmissions for each recovery; 0: not known.  The kernel counts recoveries
-    for all connections together, so those to one address are judged together."""
-    snmp = facts["snmp"]
-    begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
-        "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
-    again = sum(one["d_total_retrans"] for one in facts["flows"]
-                if rules_route.peer(one) == rules_route.peer(f))
-    if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
-        return 0.0
-    return float(again / begun)
-
-
-#: A policer lets a rate pass: the standard deviation of the rate between dumps, of its
-#: mean, below which it is steady, and from which it is not that of a policer; and how
-#: many dumps show it.  After Flach et al., An Internet-Wide Analysis of Traffic
-#: Policing, SIGCOMM 2016.
-STEADY, VARYING, DUMPS = 0.06, 0.2, 5
-
-
-def _varies(f: Flow, facts: Facts) -> float | None:
-    """How the rate to one address varies, where it loses; None: not known, or the
-    program or BBR keeps it steady."""
-    if f["app_limited"] or f["cc"].startswith("bbr"):
-        return None
-    each = [one["acked_per_s"] for one in facts["flows"]
-            if rules_route.peer(one) == rules_route.peer(f)
-            and one.get("acked_per_s")]
-    rates = [sum(some) for some in zip(*each)]
-    if len(rates) < DUMPS or not any(rates):
-        return None
-    return statistics.pstdev(rates) / statistics.mean(rates)
 
 
 def _recovering(f: Flow, numbers: dict[str, Any]) -> Answer:

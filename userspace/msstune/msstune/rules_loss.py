@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What makes a connection lose packets, or send again what had arrived: an ordered
+list of tests, the first that matches is the answer.  Pure."""
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+from . import rules_order, rules_queue, rules_route, units
+from .collect import Facts
+from .confidence import lower
+from .sockdiag import OPT_SACK
+
+Flow = dict[str, Any]
+Answer = tuple[str, str, str, str, dict[str, Any]]
+LOSS = 5e-4          # retransmitted share of segments that counts as loss
+SINGLE = 2.5         # losses per recovery that are single losses
+GROUP = 4            # losses per recovery that are no single losses,
+PAIRS = 1.8          # and where the rate is that of a policer
+ENOUGH = 8           # retransmissions below which their cause is a guess
+VARIED = 1.3         # times by which windows differ at which losses are random
+
+
+def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answer:
+    told = f"{loss:.2%} of its segments were retransmitted"
+    if not f["options"] & OPT_SACK:
+        return ("sack-off", "high", f"{told}, and SACK was not negotiated: "
+                "each loss in a window costs a round trip",
+                "the rate stays the same with SACK", numbers)
+    spurious = _spurious(f, facts, told, numbers)
+    if spurious:
+        return spurious
+    model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
+    numbers = numbers | {"mathis_bits_per_second": model}
+    again, total = f["d_dsack_dups"], f["d_total_retrans"]
+    disordered = rules_order.sent_again(f, facts, told, numbers)
+    if disordered:
+        return disordered
+    queued = f["rtt"] - f["min_rtt"]
+    held = rules_queue.full(facts) or rules_queue.held(f, facts)
+    if held:
+        return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
+                "higher limit", numbers)
+    if rules_queue.late(f):
+        return rules_queue.bloated(f, facts, told, numbers)
+    if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500:
+        return ("path", "medium",
+                f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
+                "times its minimum: the path is full",
+                "losses continue at half the rate", numbers)
+    if again > total / 2:
+        return ("ack-loss", "medium",
+                f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
+                "are lost, or timeouts come too early",
+                "no DSACKs, or reordering (reord_seen)", numbers)
+    group, varies = _group(f, facts), _varies(f, facts)
+    numbers = numbers | {"losses_per_recovery": group, "rate_varies": varies}
+    if total >= 2 * GROUP and (
+            group >= GROUP and (varies is None or varies < VARYING)
+            or group >= PAIRS and varies is not None and varies < STEADY):
+        return ("policer", "medium",
+                f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
+                f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
+                "recovery" + ("" if varies is None else
+                              f", at a rate that varies by {varies:.0%}")
+                + ": a policer, or a queue shorter than a burst",
+                "losses come one by one; then they are random", numbers)
+    # Without recoveries in the interval a policer is not ruled out, nor with few
+    # segments in flight: it then drops one of them; nor if all were at one window.
+    single = 0 < group <= SINGLE and f["cc"] != "bbr" \
+        and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
+        and lower(loss, f["d_data_segs_out"]) >= LOSS and _varied(f)
+    return ("loss", "high" if single else "medium",
+            f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
+            f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms)"
+            + ("" if single else ": at random, or by a policer")
+            + f"; Reno would reach {units.bits(model)}",
+            "losses stop at a lower rate; then it is congestion", numbers)
+
+
+def _varied(f: Flow) -> bool:
+    """Whether losses came at congestion windows of different sizes: a policer and a
+    short queue drop at the same one each time."""
+    most = f.get("high_snd_ssthresh", 0)
+    return bool(most < rules_route.INFINITE
+                and most > VARIED * f.get("low_snd_ssthresh", most))
+
+
+#: Segments in flight of which more than one is lost with a window.
+FLIGHT = 10
+#: Timeouts from which they are no chance.
+TIMEOUTS = 3
+
+
+def _spurious(f: Flow, facts: Facts, told: str,
+              numbers: dict[str, Any]) -> Answer | None:
+    """Timeouts that were over with one segment sent again, though many were in
+    flight: the others had arrived, and only their ACKs had not."""
+    snmp = {key: facts["snmp"].get(f"TcpExt.{key}", 0) for key in (
+        "TCPTimeouts", "TCPLossProbes", "TCPSackRecovery", "TCPRenoRecovery",
+        "TCPLossUndo", "TCPSpuriousRTOs")}
+    total, again = f["d_total_retrans"], f["d_dsack_dups"]
+    mine = total >= 0.8 * facts["snmp"].get("Tcp.RetransSegs", 0)
+    if not mine or not snmp["TCPTimeouts"] or f["high_unacked"] < FLIGHT \
+            or total > snmp["TCPTimeouts"] + snmp["TCPLossProbes"] \
+            or snmp["TCPSackRecovery"] + snmp["TCPRenoRecovery"] \
+            or not again + snmp["TCPLossUndo"] + snmp["TCPSpuriousRTOs"]:
+        return None
+    return ("ack-loss", "medium" if snmp["TCPTimeouts"] >= TIMEOUTS else "low",
+            f"{told}, one after each of {snmp['TCPTimeouts']} timeouts, though up to "
+            f"{f['high_unacked']} were in flight: the others had arrived, and no ACK "
+            "came back", "the path or the peer stops now and then; then ACKs are late",
+            numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
+
+
+def _group(f: Flow, facts: Facts) -> float:
+    """Retransmissions for each recovery; 0: not known.  The kernel counts recoveries
+    for all connections together, so those to one address are judged together."""
+    snmp = facts["snmp"]
+    begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
+        "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
+    again = sum(one["d_total_retrans"] for one in facts["flows"]
+                if rules_route.peer(one) == rules_route.peer(f))
+    if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
+        return 0.0
+    return float(again / begun)
+
+
+#: A policer lets a rate pass: the standard deviation of the rate between dumps, of its
+#: mean, below which it is steady, and from which it is not that of a policer; and how
+#: many dumps show it.  After Flach et al., An Internet-Wide Analysis of Traffic
+#: Policing, SIGCOMM 2016.
+STEADY, VARYING, DUMPS = 0.06, 0.2, 5
+
+
+def _varies(f: Flow, facts: Facts) -> float | None:
+    """How the rate to one address varies, where it loses; None: not known, or the
+    program or BBR keeps it steady."""
+    if f["app_limited"] or f["cc"].startswith("bbr"):
+        return None
+    each = [one["acked_per_s"] for one in facts["flows"]
+            if rules_route.peer(one) == rules_route.peer(f)
+            and one.get("acked_per_s")]
+    rates = [sum(some) for some in zip(*each)]
+    if len(rates) < DUMPS or not any(rates):
+        return None
+    return statistics.pstdev(rates) / statistics.mean(rates)
