@@ -78,6 +78,16 @@ build/tests/reference-timer.bpf.o: tests/reference-timer/reference-timer.bpf.c b
 	@mkdir -p $(@D)
 	@$(COMPILE_BPF) -c -o $@ $<
 
+least: $(addprefix build/,tests/least tests/least.bpf.o) ## build the least that tracing can cost
+
+build/tests/least: tests/bench/overhead/least.c
+	@mkdir -p $(@D)
+	@$(COMPILE) -D_GNU_SOURCE -o $@ $< -lbpf
+
+build/tests/least.bpf.o: tests/bench/overhead/least.bpf.c bpf/vmlinux.h
+	@mkdir -p $(@D)
+	@$(COMPILE_BPF) -c -o $@ $<
+
 trajectory: $(addprefix build/,tests/trajectory tests/trajectory.bpf.o bpf/mssfrac_cc.bpf.o) ## build the recorder of congestion windows
 
 build/tests/trajectory: tests/trajectory/trajectory.c tests/trajectory/trajectory.h kmod/cong_state.h kmod/cwnd.h
@@ -172,6 +182,7 @@ bench-window: NEEDS = plot
 bench-payload: NEEDS = plot
 bench-overhead bench-stack: NEEDS = check
 bench-overhead bench-stack: BUILD = pathprof tcpload
+bench-overhead: BUILD = pathprof tcpload least
 bench-programs: NEEDS = programs
 bench-programs: BUILD = kmod
 bench-stall: BUILD = kmod
@@ -246,7 +257,7 @@ help:				## print this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*##/  make \1\t/p' Makefile | expand -t 30
 
 .PHONY: all programs module kmod pathprof mssab msstune tcpload workloads \
-	reference-timer trajectory cc-bpf fuzz docs tools demo check check-bare \
+	reference-timer least trajectory cc-bpf fuzz docs tools demo check check-bare \
 	check-readme \
 	check-all check-debug check-fault-injection check-packetdrill \
 	check-unit shell experiment $(BENCHES) load unload dkms undkms \

@@ -8,7 +8,8 @@ busy.  The time of a load is therefore all that was executed, including the
 threads of the tool.  The run time of these threads after the load, until the
 tool has caught up, is added.
 
-usage: measure.py LOAD PATHPROF RESULTS.json [ARM-REGEX [WORKLOAD-REGEX]]
+usage: measure.py LOAD PATHPROF LEAST RESULTS.json [ARM-REGEX [WORKLOAD-REGEX]]
+LEAST, and LEAST.bpf.o beside it, are of least.c and least.bpf.c.
 """
 import json
 import os
@@ -43,9 +44,9 @@ kfunc:{hook} {{ printf("%llx %llu %s\\n", (uint64)args->{packet}, nsecs, probe);
 """ for hook, packet in HOOKS.items())
 TRACEPOINTS = ["-e", "net:*", "-e", "skb:*", "-e", "tcp:*"]
 
-#: Arm: command ({pp} is pathprof, {out} a file), and how to recognise that it is
-#: attached: "fd" by --ready-fd, another text by its output, a number by waiting
-#: so many seconds.  None: nothing runs.
+#: Arm: command ({pp} is pathprof, {least} the program of least.c, {out} a file), and
+#: how to recognise that it is attached: "fd" by --ready-fd, another text by its
+#: output, a number by waiting so many seconds.  None: nothing runs.
 ARMS = {
     "unprofiled": None,
     "pathprof default": (["{pp}", "record", "-o", "{out}"], "fd"),
@@ -54,6 +55,8 @@ ARMS = {
     "pathprof --fine": (["{pp}", "record", "--sample", "1", "--fine", "-o",
                          "{out}"], "fd"),
     "pathprof detached": None,
+    **{f"least, {what}": (["{least}", "{least}.bpf.o", str(level)], "fd")
+       for level, what in enumerate(("hooks", "clocks", "record", "facts", "sums"))},
     "bpftrace histogram": (["bpftrace", "-e", "BEGIN { printf(\"up\\n\"); }"
                             + LATENCY], "up"),
     "bpftrace 6 printf": (["bpftrace", "-e", "BEGIN { printf(\"up\\n\"); }"
@@ -105,7 +108,7 @@ def run_time(pid):
 class Tool:
     """A tracer that runs from start() to stop()."""
 
-    def __init__(self, arm, pathprof, folder):
+    def __init__(self, arm, tools, folder):
         self.spec = ARMS[arm]
         self.process = None
         self.out = folder / "out"
@@ -113,7 +116,7 @@ class Tool:
         if not self.spec:
             return
         command, ready = self.spec
-        command = [word.replace("{pp}", pathprof)
+        command = [word.replace("{pp}", tools["pp"]).replace("{least}", tools["least"])
                    .replace("{out}", str(self.out)) for word in command]
         keep, pipe = (), None
         if ready == "fd":
@@ -214,8 +217,8 @@ def lay_out():
         run("ip", "-n", ns, "link", "set", "veth0", "mtu", "1500", "up")
 
 
-def measure(arm, load, pathprof, folder, names):
-    tool = Tool(arm, pathprof, folder)
+def measure(arm, load, tools, folder, names):
+    tool = Tool(arm, tools, folder)
     runs = []
     for name in names:
         _, _, short, long = WORKLOADS[name]
@@ -239,31 +242,33 @@ def measure(arm, load, pathprof, folder, names):
 
 
 def main():
-    load, pathprof, results = sys.argv[1:4]
-    only = sys.argv[4] if len(sys.argv) > 4 else ""
-    names = [name for name in WORKLOADS
-             if re.search(sys.argv[5] if len(sys.argv) > 5 else "", name)]
+    load, pathprof, least, results = sys.argv[1:5]
+    only, which = [*sys.argv[5:], "", ""][:2]
+    names = [name for name in WORKLOADS if re.search(which, name)]
     folder = Path("/tmp/overhead")
     folder.mkdir()
     # Reading a program or a library over 9p takes longer than running it, and
     # the clock jumps while the guest waits for the host.
     linked = run("ldd", pathprof)
-    for file in (load, pathprof, *re.findall(r"=> (/\S+)", linked)):
+    for file in (load, pathprof, least, f"{least}.bpf.o",
+                 *re.findall(r"=> (/\S+)", linked)):
         shutil.copy(file, folder)
     os.environ["LD_LIBRARY_PATH"] = ":".join(
         [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
-    load, pathprof = (str(folder / Path(p).name) for p in (load, pathprof))
+    load = str(folder / Path(load).name)
+    tools = {"pp": str(folder / Path(pathprof).name),
+             "least": str(folder / Path(least).name)}
     lay_out()
     time.sleep(5)  # the kernel's own start is over
     arms = []
     for arm in ARMS:
         if not re.search(only, arm):
             continue
-        if ARMS[arm] and not shutil.which(ARMS[arm][0][0].replace(
-                "{pp}", pathprof)):
+        if ARMS[arm] and ARMS[arm][0][0][0] != "{" \
+                and not shutil.which(ARMS[arm][0][0]):
             print(f"{arm:<20} not installed", flush=True)
             continue
-        arms.append(measure(arm, load, pathprof, folder, names))
+        arms.append(measure(arm, load, tools, folder, names))
         (folder / "out").unlink(missing_ok=True)
     Path(results).write_text(json.dumps(
         {"format": "pathprof-overhead", "version": 1,
