@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What msstune's recording costs a load that keeps the CPU busy for some 1 s, in
+# What msstune's recording costs a load that keeps the CPU busy for some 2 s, in
 # instructions, and that diagnose has a profile of it (profile_budget.py).
 . "$(dirname "$0")/../../lib.sh"
 
