@@ -13,7 +13,7 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
-from msstune import diagnose, perf_events, plan  # noqa: E402
+from msstune import diagnose, perf_events, plan, rules_wait  # noqa: E402
 
 
 def found(**more):
@@ -275,6 +275,18 @@ SILENT = {"d_bytes_acked": 0, "d_busy_time": 2 * 10**6, "retransmits": 1,
 def test_one_timeout_is_little_to_go_by(more, limit, confident):
     first = found(flow=SILENT | more)[0]
     assert (first.limit, first.confidence) == (limit, confident)
+
+
+@pytest.mark.parametrize("other, limit", [
+    ({}, "path-down"),
+    ({"retransmits": 2}, "ack-loss"),
+    ({"retransmits": 0, "d_bytes_acked": 10**6}, "ack-loss"),
+    ({"remote": "10.7.7.7:80"}, "ack-loss")])
+def test_a_path_that_silences_all_connections_is_down(other, limit):
+    mine = SILENT | {"retransmits": 4, "dsack_dups": 46, "total_retrans": 50}
+    some = facts(mine)
+    some["flows"].append(some["flows"][0] | {"local": "10.0.0.1:4"} | other)
+    assert rules_wait.stopped(some["flows"][0], some)[0] == limit
 
 
 # --- A window that is not full ----------------------------------------------

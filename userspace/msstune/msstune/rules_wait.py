@@ -149,6 +149,10 @@ def _acks_lost(f: Flow, same: list[Flow], told: str,
                  for one in same)
     if again < AT_LEAST or again < KNOWN * before or f["retransmits"] >= MANY:
         return None
+    # Lost ACKs leave one or another of several connections at work.
+    if len(same) > 1 and all(one["retransmits"] > BACKED_OFF
+                             and not one["d_bytes_acked"] for one in same):
+        return None
     # DSACKs are lost with the ACKs that carry them, so a part says that ACKs are lost.
     # Where some were, a dead path would be a second fault at the same time.
     habit = again >= HABIT
