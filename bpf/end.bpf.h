@@ -9,6 +9,7 @@
 
 #include "compat.bpf.h"
 #include "config.bpf.h"
+#include "cpu.bpf.h"
 #include "path.bpf.h"
 #include "tracked.bpf.h"
 
@@ -239,17 +240,37 @@ static __always_inline bool of_another(const struct tracked_pkt *t, __u32 end,
 		bpf_ktime_get_ns() - t->last_ns >= AGAIN_NS);
 }
 
+/*
+ * GRO may deliver the packet that it has merged this one into before its call
+ * returns.  A device that splits it frees both, and reports a drop without a
+ * reason.  What the backlog of RPS refuses within the call has a reason.
+ */
+static __always_inline bool rx_in_merge(const struct tracked_pkt *t, __u64 key,
+					__u32 end, __u32 reason)
+{
+	struct cpu_work *c;
+
+	if (t->last != ST_RX_GRO ||
+	    (end != END_CONSUMED && !reason_is_general(reason)))
+		return false;
+	c = cpu_work();
+	return c && c->gro_key == key;
+}
+
 /* The stage that goes with an end which the kernel reports. */
 static __always_inline __u32 rx_end_stage(__u32 end)
 {
 	return end == END_DROPPED ? ST_DROP :
+	       end == END_MERGED ? ST_RX_MERGED :
 	       end == END_COALESCED ? ST_RX_COALESCED : ST_RX_FREE;
 }
 
 /* A received packet was freed: its locked entry ends. */
-static __always_inline void rx_freed(struct tracked_pkt *t, __u32 at, __u32 end,
-				     __u32 reason, __u64 location)
+static __always_inline void rx_freed(struct tracked_pkt *t, __u32 at, __u64 key,
+				     __u32 end, __u32 reason, __u64 location)
 {
+	if (rx_in_merge(t, key, end, reason))
+		end = END_MERGED;
 	/* Refused before its acknowledgement was looked at? */
 	if (end == END_DROPPED && !reason_is_general(reason))
 		t->path.flags &= ~(PF_HPACK | PF_PUREACKS);
@@ -275,7 +296,7 @@ __noinline int rx_yield(__u64 key, __u32 at)
 	__u32 end = tracked_yield(at, key);
 
 	if (end)
-		rx_freed(tracked_at(at), at, end, 0, 0);
+		rx_freed(tracked_at(at), at, key, end, 0, 0);
 	return 0;
 }
 
@@ -333,7 +354,7 @@ received:
 		tracked_unlock(at, key);
 		return sent;
 	}
-	rx_freed(t, at, end, reason, location);
+	rx_freed(t, at, key, end, reason, location);
 	return 1;
 }
 

@@ -9,6 +9,7 @@
 #include "capture.bpf.h"
 #include "compat.bpf.h"
 #include "config.bpf.h"
+#include "cpu.bpf.h"
 #include "end.bpf.h"
 #include "event.bpf.h"
 #include "filter.bpf.h"
@@ -20,27 +21,7 @@
 #include "sock.bpf.h"
 #include "tracked.bpf.h"
 
-/* The packets one CPU works on. */
-struct cpu_work {
-	__u64 gro_key;		/* handed to GRO */
-	__u64 gro_ns;		/* its last_ns; 0 if it is not followed */
-	__u64 rx_key;		/* in TCP; only if its returns are not hooked */
-	__u64 rx_sk;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_work);
-} cpu_works SEC(".maps");
-
 struct gro_dev gro_devs[256];
-
-static __always_inline struct cpu_work *cpu_work(void)
-{
-	return bpf_map_lookup_elem(&cpu_works, &(__u32){ 0 });
-}
 
 static __always_inline struct gro_dev *gro_dev_of(struct sk_buff *skb)
 {

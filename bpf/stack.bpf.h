@@ -423,7 +423,7 @@ __noinline int stack_end(__u64 key, __u32 end, __u32 reason, __u64 location)
 		return 1;
 	}
 	if (owner_of(t) & BY_HOST) {
-		rx_freed(t, at, end, reason, location);
+		rx_freed(t, at, key, end, reason, location);
 		return 1;
 	}
 	stage = rx_end_stage(end);

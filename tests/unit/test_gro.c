@@ -278,6 +278,44 @@ static void case_merged_address(void)
 }
 
 /*
+ * Steps: GRO merges a packet, and delivers the one it was merged into, which a
+ * device splits and frees, as a drop or as used; then GRO's call returns.  The
+ * same for a packet that the backlog of RPS refuses within the call, and for one
+ * that is freed after it.
+ * Expected: each ends once; the first two as merged, the others as dropped.
+ */
+static void case_merged_and_freed(void)
+{
+	int good;
+
+	begin();
+	rx_gro(&first, rx_linear(&first));
+	packet_end(address(&first), END_DROPPED, SKB_DROP_REASON_NOT_SPECIFIED,
+		   7, FROM_DEVICE);
+	rx_gro_result(MERGED);
+	good = ended_at(END_MERGED, ST_RX_MERGED) && balanced();
+	begin();
+	rx_gro(&first, rx_linear(&first));
+	packet_end(address(&first), END_CONSUMED, 0, 0, FROM_DEVICE);
+	rx_gro_result(MERGED);
+	good &= ended_at(END_MERGED, ST_RX_MERGED) && balanced();
+	report("a packet that is freed while GRO merges it is merged", good);
+	begin();
+	rx_gro(&first, rx_linear(&first));
+	packet_end(address(&first), END_DROPPED,
+		   SKB_DROP_REASON_NOT_SPECIFIED + 1, 7, FROM_DEVICE);
+	rx_gro_result(HELD);
+	good = ended_at(END_DROPPED, ST_DROP) && balanced();
+	begin();
+	rx_gro(&first, rx_linear(&first));
+	rx_gro_result(HELD);
+	packet_end(address(&first), END_DROPPED, SKB_DROP_REASON_NOT_SPECIFIED,
+		   7, FROM_DEVICE);
+	report("other packets that GRO had are dropped",
+	       good && ended_at(END_DROPPED, ST_DROP) && balanced());
+}
+
+/*
  * Steps: TCP has announced a packet; before that gets to its device, a bridge
  * sends on, or drops, an earlier packet, which still has the same socket.
  * Expected: the earlier packet's path goes on, or ends as received; the next
@@ -358,12 +396,13 @@ static void case_left_to_writer(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..15\n");
+	printf("KTAP version 1\n1..17\n");
 	case_left_to_writer();
 	case_joined();
 	case_queued_late();
 	case_merged();
 	case_merged_address();
+	case_merged_and_freed();
 	case_announced();
 	case_no_entry();
 	case_entry_detached();

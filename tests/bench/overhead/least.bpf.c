@@ -122,19 +122,35 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 	r->words[18] = tp->rx_opt.ts_recent - r->words[11];
 	return 0;
 }
+
 SEC("fexit/tcp_rcv_established")
 int BPF_PROG(tcp_rcv_established, struct sock *sk)
-{ stage(sk); return 0; }
+{
+	stage(sk);
+	return 0;
+}
+
 SEC("tp_btf/skb_copy_datagram_iovec")
 int BPF_PROG(skb_copy_datagram_iovec, struct sk_buff *skb)
-{ stage(skb); return 0; }
+{
+	stage(skb);
+	return 0;
+}
+
 SEC("tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(tcp_rcv_space_adjust, struct sock *sk)
-{ add(stage(sk)); return 0; }
+{
+	add(stage(sk));
+	return 0;
+}
 
 SEC("fentry/tcp_sendmsg_locked")
 int BPF_PROG(tcp_sendmsg_locked, struct sock *sk)
-{ stage(sk); return 0; }
+{
+	stage(sk);
+	return 0;
+}
+
 SEC("fentry/__tcp_transmit_skb")
 int BPF_PROG(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)
 {
@@ -144,12 +160,24 @@ int BPF_PROG(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)
 		r->words[0] = skb->len;
 	return 0;
 }
+
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(net_dev_queue, struct sk_buff *skb)
-{ stage(skb); return 0; }
+{
+	stage(skb);
+	return 0;
+}
+
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb)
-{ stage(skb); return 0; }
+{
+	stage(skb);
+	return 0;
+}
+
 SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(net_dev_xmit, struct sk_buff *skb)
-{ add(stage(skb)); return 0; }
+{
+	add(stage(skb));
+	return 0;
+}
