@@ -11,7 +11,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import diagnose, plan, profile_facts  # noqa: E402
+from msstune import collect_host, diagnose, plan, profile_facts  # noqa: E402
 
 #: Nothing moved in 2 s.
 STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "d_busy_time": 0,
@@ -41,6 +41,12 @@ LATE = {"d_bytes_acked": 400_000, "d_data_segs_out": 280, "d_delivered": 280,
 
 def found(flow=None, **more):
     return diagnose.diagnose(facts(flow, **more))
+
+
+@pytest.mark.parametrize("text, ports", [
+    ("\n", set()), ("8080\n", {8080}), ("7,9-11,8080\n", {7, 9, 10, 11, 8080})])
+def test_reserved_ports(text, ports):
+    assert collect_host.reserved(text) == ports
 
 
 def snmp(**counters):
@@ -105,6 +111,17 @@ CLASSES = [
         Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10), "policer"),
     (LOST | {"d_dsack_dups": 80}, {}, "ack-loss"),
     (LOST | {"d_dsack_dups": 80, "d_reord_seen": 9}, {}, "reordering"),
+    # Lost ACKs leave no holes; what they delay is sent again by a timer.
+    (LOST | {"d_dsack_dups": 98}, snmp(TcpExt_TCPSackRecovery=54), "reordering"),
+    (LOST | {"d_dsack_dups": 98}, snmp(
+        TcpExt_TCPSackRecovery=54, TcpExt_TCPLossProbes=40), "ack-loss"),
+    (LOST | {"d_dsack_dups": 40}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95), "loss"),
+    # Few data of its own, behind that of others.
+    ({"rtt": 959_000, "min_rtt": 8_200, "app_limited": True, "high_notsent_bytes": 0,
+      "unacked": 1}, {}, "bufferbloat"),
+    (None, snmp(TcpExt_TCPRetransFail=7) | {"firewall_rules": {"output": 1}},
+     "own-firewall"),
     (RECEIVER | {"rcv_ssthresh": 9000, "d_bytes_received": 1_700_000},
      {"routes": [{"dst": "default", "window": 9000}]}, "route-window"),
     (None, snmp(TcpExt_ListenOverflows=16) | {"listeners": [

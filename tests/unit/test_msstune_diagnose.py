@@ -14,7 +14,7 @@ TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import diagnose, profile_facts, sockdiag  # noqa: E402
+from msstune import diagnose, plan_host, profile_facts, sockdiag  # noqa: E402
 
 
 def first(given):
@@ -124,6 +124,29 @@ def test_receiver(flow, limit):
 ])
 def test_host_explains_losses(more, limit):
     assert first(facts(LOSSY, **more)).limit == limit
+
+
+#: A shaper at ingress, with AQM in its class.
+INGRESS = [
+    {"kind": "htb", "handle": "1:", "parent": None, "drops": 72, "packets": 17000,
+     "bytes": 25 * 10**6, "overlimits": 919, "backlog": 9084, "options": {}},
+    {"kind": "fq_codel", "handle": "8012:", "parent": "1:1", "drops": 72,
+     "packets": 17000, "bytes": 25 * 10**6, "overlimits": 0, "backlog": 9084,
+     "options": {}}]
+
+
+def test_a_shaper_before_the_receiver():
+    some = facts(RECEIVER | {"rcv_rtt": 400}, devices=device(qdiscs=INGRESS,
+                                                            txqueuelen=32))
+    assert first(some).limit == "shaper"
+    drops = [d for d in diagnose.diagnose(some) if d.limit == "qdisc-drops"]
+    assert [(d.subject, d.confidence) for d in drops] == [("eth0 fq_codel", "low")]
+    assert not [p for d in drops for p in plan_host.ANSWERS["qdisc-drops"](d, some)
+                if p.setting]
+    # What another class drops is no signal.
+    more = [INGRESS[0] | {"drops": 99}, INGRESS[1]]
+    assert "eth0 htb" in [d.subject for d in diagnose.diagnose(facts(
+        RECEIVER, devices=device(qdiscs=more))) if d.limit == "qdisc-drops"]
 
 
 def test_an_earlier_drop_explains_recovery():

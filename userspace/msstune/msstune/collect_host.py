@@ -39,18 +39,29 @@ def unanswered() -> list[dict[str, Any]]:
             for look in sockdiag.heads(1 << SYN_SENT) if look["retransmits"]]
 
 
+def reserved(text: str) -> set[int]:
+    """Ports of a list like "8080,9000-9100"; it may be empty."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
 def ports(count: int) -> dict[str, Any]:
-    """The range of local ports, and the remote end that uses most of them.  @count:
-    of connections, with those in TIME-WAIT."""
-    low, high = map(int, Path(
-        "/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split())
-    found: dict[str, Any] = {"range": high - low + 1, "used": 0, "remote": ""}
+    """How many local ports connect() may take, and the remote end that uses most of
+    them.  @count: of connections, with those in TIME-WAIT."""
+    settings = Path("/proc/sys/net/ipv4")
+    low, high = map(int, (settings / "ip_local_port_range").read_text("ascii").split())
+    kept = reserved((settings / "ip_local_reserved_ports").read_text("ascii"))
+    free = {*range(low, high + 1)} - kept
+    found: dict[str, Any] = {"range": len(free), "used": 0, "remote": ""}
     if count < MANY * found["range"]:
         return found
     used: dict[str, set[str]] = {}
     for look in sockdiag.heads(HOLDING):
         port = look["local"].rpartition(":")[2]
-        if low <= int(port) <= high:
+        if int(port) in free:
             used.setdefault(look["remote"], set()).add(port)
     if used:
         remote = max(used, key=lambda one: len(used[one]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import plan_path
+from . import plan_path, rules_host
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, block, triple
@@ -43,7 +43,7 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
     name = d.subject.split()[0]
     device = facts["devices"].get(name, {})
     length = device.get("txqueuelen", 1000)
-    if length < 1000:
+    if length < 1000 and d.numbers.get("kind") not in rules_host.AQM:
         yield Proposal(f"txqueuelen:{name}", str(length), "1000",
                        "the queue is shorter than a burst; qdiscs take their limit "
                        "from it when they are created", d.why,

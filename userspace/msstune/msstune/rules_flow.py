@@ -166,10 +166,11 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     limited = rules_route.sender(f, facts, numbers)
     if limited:
         return limited
-    if busy < IDLE or f["app_limited"] and idle:
-        return _idle(busy, numbers)
+    # Also what its program sends now and then, or what another one sends.
     if rules_queue.late(f):
         return rules_queue.bloated(f, facts, "without loss", numbers)
+    if busy < IDLE or f["app_limited"] and idle:
+        return _idle(busy, numbers)
     held = rules_queue.full(facts) or rules_queue.held(f, facts)
     if held:    # its queue makes the round trip long
         return ("shaper", "high", held, "the rate stays the same with a higher "
@@ -397,5 +398,9 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
                 f"tcp_rmem ({units.size(top)})" if moderate else
                 f"{told}; autotuning is off (tcp_moderate_rcvbuf)",
                 "a larger tcp_rmem changes nothing", numbers)
+    held = rules_queue.held(f, facts)
+    if held:
+        return ("shaper", "medium", held, "the rate stays the same with a higher limit",
+                numbers)
     return ("unknown", "low", f"{used:.0%} of the window is used: the limit is "
             "the sender or the path", "diagnose at the sender", numbers)

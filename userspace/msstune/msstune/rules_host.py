@@ -95,6 +95,10 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
              "pruned": pruned})
 
 
+#: Qdiscs that drop packets before their queue is full.
+AQM = ("fq_codel", "codel", "cake", "red", "fq_pie")
+
+
 def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnosis]:
     for qdisc in device["qdiscs"]:
         if _path(qdisc) or not (
@@ -104,8 +108,13 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
         share = qdisc["drops"] / max(1, sent)
         if qdisc["drops"] and share < 1e-4:
             continue
+        # A classful qdisc counts what its classes drop as well.
+        if qdisc["drops"] and qdisc["drops"] <= sum(
+                one["drops"] for one in device["qdiscs"]
+                if (one.get("parent") or "").startswith(str(qdisc.get("handle")))):
+            continue
         # AQM drops to signal congestion; tail drop of a short queue is a fault.
-        signal = qdisc["kind"] in ("fq_codel", "codel", "cake", "red", "fq_pie")
+        signal = qdisc["kind"] in AQM
         yield Diagnosis(
             f"{name} {qdisc['kind']}", "qdisc-drops",
             "low" if signal else "high",

@@ -49,6 +49,9 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
                 "times its minimum: the path is full",
                 "losses continue at half the rate", numbers)
+    disordered = rules_order.late(f, facts, told, numbers)
+    if disordered:
+        return disordered
     if again > total / 2:
         return ("ack-loss", "medium",
                 f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "

@@ -72,6 +72,23 @@ def slow(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
             "segments arrive in order", numbers | {"reord_seen": f["d_reord_seen"]})
 
 
+def late(f: Flow, facts: Facts, told: str,
+         numbers: dict[str, Any]) -> Answer | None:
+    """Needless recoveries that began with holes (SACK).  Lost ACKs leave no holes, and
+    what is sent again for them follows a timeout."""
+    snmp = facts["snmp"]
+    again, total = f["d_dsack_dups"], f["d_total_retrans"]
+    holes = snmp.get("TcpExt.TCPSackRecovery", 0)
+    timers = snmp.get("TcpExt.TCPTimeouts", 0) + snmp.get("TcpExt.TCPLossProbes", 0)
+    if again <= MOSTLY * total or holes < ENOUGH or timers > (1 - MOSTLY) * holes:
+        return None
+    return ("reordering", "low" if crowded(facts) else "medium",
+            f"{told}, and the peer already had {again} of {total} (DSACK): {holes} "
+            f"recoveries began with a hole (SACK), and {timers} timers expired: the "
+            "segments came late",
+            "no DSACKs", numbers | {"recoveries": holes})
+
+
 def sent_again(f: Flow, facts: Facts, told: str,
                numbers: dict[str, Any]) -> Answer | None:
     """Segments that were sent again for being out of order."""

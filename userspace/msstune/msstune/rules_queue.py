@@ -62,7 +62,8 @@ def held(f: Flow, facts: Facts) -> str:
         for qdisc in device["qdiscs"]:
             if qdisc["kind"] in SHAPERS and (qdisc.get("overlimits") or 0) > 0 \
                     and (qdisc.get("backlog") or 0) > 0 \
-                    and qdisc["bytes"] >= PASSED * f["d_bytes_acked"]:
+                    and qdisc["bytes"] >= PASSED * max(
+                        f["d_bytes_acked"], f["d_bytes_received"]):
                 return (f"{qdisc['kind']} on {name_} held packets back "
                         f"{qdisc['overlimits']} times, and "
                         f"{units.size(qdisc['backlog'])} wait in it")

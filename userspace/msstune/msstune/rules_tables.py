@@ -107,6 +107,19 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 f"a rule of this host's firewall stopped {packets} packets{doubt}",
                 "the counter grows and nothing is retransmitted",
                 4 if doubt else 93, {"packets": packets})
+    failed = facts["snmp"].get("TcpExt.TCPRetransFail", 0)
+    hooks = {"output", "postrouting"} & {*(facts.get("firewall_rules") or {})}
+    routed = not facts["snmp"].get("Ip.OutNoRoutes", 0)
+    if failed > 0 and hooks and routed and not counted and not any(
+            qdisc["drops"] for device in facts["devices"].values()
+            for qdisc in device["qdiscs"]):
+        counted = True
+        yield Diagnosis(
+            "output", "own-firewall", "medium",
+            f"{failed} segments could not be sent again: this host refused them before "
+            "its device, and its firewall has rules for output",
+            "the counter TCPRetransFail grows without these rules", 93,
+            {"failed": failed})
     for drop in facts.get("drops") or []:
         # A rule without a counter: pathprof saw what it dropped.
         if drop["reason"] == "netfilter_drop" and not counted \
