@@ -136,8 +136,8 @@ INGRESS = [
 
 
 def test_a_shaper_before_the_receiver():
-    some = facts(RECEIVER | {"rcv_rtt": 400}, devices=device(qdiscs=INGRESS,
-                                                            txqueuelen=32))
+    some = facts(RECEIVER | {"rcv_rtt": 400},
+                 devices=device(qdiscs=INGRESS, txqueuelen=32))
     assert first(some).limit == "shaper"
     drops = [d for d in diagnose.diagnose(some) if d.limit == "qdisc-drops"]
     assert [(d.subject, d.confidence) for d in drops] == [("eth0 fq_codel", "low")]
