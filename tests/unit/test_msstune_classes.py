@@ -120,6 +120,12 @@ CLASSES = [
     # Few data of its own, behind that of others.
     ({"rtt": 959_000, "min_rtt": 8_200, "app_limited": True, "high_notsent_bytes": 0,
       "unacked": 1}, {}, "bufferbloat"),
+    ({"rtt": 652_000, "min_rtt": 5_700, "app_limited": True, "high_notsent_bytes": 0,
+      "unacked": 3, "d_bytes_acked": 11_184, "d_data_segs_out": 16, "wqueue": 2_000},
+     {}, "bufferbloat"),
+    # An attempt that this host refused has no answer, either.
+    (None, snmp(TcpExt_TCPRetransFail=7) | {"firewall_rules": {"output": 1},
+     "unanswered": [{"remote": "10.0.0.9:80", "retransmits": 1}]}, "own-firewall"),
     (None, snmp(TcpExt_TCPRetransFail=7) | {"firewall_rules": {"output": 1}},
      "own-firewall"),
     (RECEIVER | {"rcv_ssthresh": 9000, "d_bytes_received": 1_700_000},
@@ -127,6 +133,8 @@ CLASSES = [
     (None, snmp(TcpExt_ListenOverflows=16) | {"listeners": [
         {"local": "10.0.0.1:80", "waiting": 6, "most": 5}]}, "accept-queue"),
     (None, snmp(TcpExt_TCPReqQFullDrop=5), "syn-queue"),
+    (None, {"conntrack": {"drop": 9}, "conntrack_size": {"count": 80, "max": 100}},
+     "conntrack-full"),
     (None, {"conntrack": {"drop": 9}, "conntrack_size": {"count": 99, "max": 100}},
      "conntrack-full"),
     (None, {"ports": {"range": 100, "used": 100, "remote": "10.0.0.2:80"}},

@@ -36,7 +36,8 @@ GROWN = 30           # segments, three times the initial congestion window
 SMALL, MANY = 0.25, 500  # share of the MSS, and segments/s, of small writes
 LEAST_BUFFER = 536   # bytes, of which the least SO_RCVBUF (2304) offers twice
 UNSCALED = 65535     # bytes, the largest window without scaling
-LEAST = 20_000       # bytes below which a connection is not judged
+LEAST = 20_000       # bytes below which a connection is not judged,
+FEW_SENT = 8         # unless so many segments met a queue of the path
 MOST = 50.0          # weight of a limit of all bytes,
 FACTOR = {"high": 1.0, "medium": 0.8, "low": 0.5}   # and of one that is a guess
 
@@ -62,8 +63,10 @@ def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     weight = MOST * max(sent, received) / total
     stopped = rules_wait.stopped(flow, facts)
     waits = stopped or rules_wait.held_back(flow, facts)
-    if not waits and max(sent, received) < LEAST and not (
-            flow["wqueue"] > LEAST or flow["rqueue"] > LEAST):
+    little = max(sent, received) < LEAST and not (
+        flow["wqueue"] > LEAST or flow["rqueue"] > LEAST)
+    delayed = rules_queue.late(flow) and flow["d_data_segs_out"] >= FEW_SENT
+    if little and not waits and not delayed:
         return None
     answer = waits or (_sender if sent >= received and not flow["rqueue"] > sent
                        else _receiver)(flow, facts)

@@ -12,8 +12,10 @@ from typing import Any
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .path_sums import span
+from .rules_wait import STOPPED
 
-FULL = 0.95         # share of a table that is full
+FULL = 0.95         # share of a table that is full,
+HALF = 0.5          # and that may have been, if something was dropped
 LOST_HERE = 0.05    # share of the bytes sent that a drop of this host explains
 WAITED = 0.1        # share of the interval that a quota may hold up unnoticed
 
@@ -65,9 +67,11 @@ def _syn(facts: Facts) -> Iterator[Diagnosis]:
 def _conntrack(facts: Facts) -> Iterator[Diagnosis]:
     grown, size = facts.get("conntrack") or {}, facts.get("conntrack_size") or {}
     lost = grown.get("drop", 0) + grown.get("early_drop", 0)
-    if lost > 0 and size.get("count", 0) >= FULL * size.get("max", 1 << 62):
+    share = size.get("count", 0) / size.get("max", 1 << 62)
+    # Some entries may have expired since.
+    if lost > 0 and share >= HALF:
         yield Diagnosis(
-            "host", "conntrack-full", "high",
+            "host", "conntrack-full", "high" if share >= FULL else "medium",
             f"{lost} packets of new connections dropped: conntrack holds "
             f"{size['count']} of {size['max']} entries",
             "drops continue with a larger nf_conntrack_max", 98,
@@ -118,7 +122,7 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
             "output", "own-firewall", "medium",
             f"{failed} segments could not be sent again: this host refused them before "
             "its device, and its firewall has rules for output",
-            "the counter TCPRetransFail grows without these rules", 93,
+            "the counter TCPRetransFail grows without these rules", STOPPED,
             {"failed": failed})
     for drop in facts.get("drops") or []:
         # A rule without a counter: pathprof saw what it dropped.
