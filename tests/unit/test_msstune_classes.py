@@ -115,6 +115,9 @@ CLASSES = [
     (LOST | {"d_dsack_dups": 98}, snmp(TcpExt_TCPSackRecovery=54), "reordering"),
     (LOST | {"d_dsack_dups": 98}, snmp(
         TcpExt_TCPSackRecovery=54, TcpExt_TCPLossProbes=40), "ack-loss"),
+    # The holes are those of another connection.
+    (LOST | {"d_dsack_dups": 98}, snmp(
+        TcpExt_TCPSackRecovery=54, Tcp_RetransSegs=300), "ack-loss"),
     (LOST | {"d_dsack_dups": 40}, snmp(
         Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95), "loss"),
     # Few data of its own, behind that of others.
@@ -228,6 +231,17 @@ HEALTHY = [
     # conntrack drops little and is not full.
     ({"rtt": 20000}, {"conntrack": {"drop": 2},
                       "conntrack_size": {"count": 5, "max": 100}}),
+    # It has no limit (0), and what it drops has another cause.
+    ({"rtt": 20000}, {"conntrack": {"drop": 2},
+                      "conntrack_size": {"count": 500, "max": 0}}),
+    # A segment could not be sent again for want of a route; without a firewall.
+    ({"rtt": 20000}, snmp(TcpExt_TCPRetransFail=3, Ip_OutNoRoutes=3) | {
+        "firewall_rules": {"output": 4}}),
+    ({"rtt": 20000}, snmp(TcpExt_TCPRetransFail=3) | {
+        "firewall_rules": {"input": 4}}),
+    # Few data over a path that is always long.
+    ({"rtt": 652_000, "min_rtt": 600_000, "app_limited": True, "d_bytes_acked": 9_000,
+      "d_data_segs_out": 16, "wqueue": 0}, {}),
     # Bursts that fit into the initial window, after pauses.
     (PAUSES | {"snd_cwnd": 12}, SLOW_START),
     # A route with a metric that is not the limit.

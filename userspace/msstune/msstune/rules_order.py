@@ -75,9 +75,13 @@ def slow(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
 def late(f: Flow, facts: Facts, told: str,
          numbers: dict[str, Any]) -> Answer | None:
     """Needless recoveries that began with holes (SACK).  Lost ACKs leave no holes, and
-    what is sent again for them follows a timeout."""
+    what is sent again for them follows a timeout.  The kernel counts recoveries for
+    all connections together, so most of what any of them sent again was needless."""
     snmp = facts["snmp"]
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
+    if sum(one["d_dsack_dups"] for one in facts["flows"]) \
+            <= MOSTLY * snmp.get("Tcp.RetransSegs", 0):
+        return None
     holes = snmp.get("TcpExt.TCPSackRecovery", 0)
     timers = snmp.get("TcpExt.TCPTimeouts", 0) + snmp.get("TcpExt.TCPLossProbes", 0)
     if again <= MOSTLY * total or holes < ENOUGH or timers > (1 - MOSTLY) * holes:

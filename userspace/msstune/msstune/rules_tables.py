@@ -67,7 +67,7 @@ def _syn(facts: Facts) -> Iterator[Diagnosis]:
 def _conntrack(facts: Facts) -> Iterator[Diagnosis]:
     grown, size = facts.get("conntrack") or {}, facts.get("conntrack_size") or {}
     lost = grown.get("drop", 0) + grown.get("early_drop", 0)
-    share = size.get("count", 0) / size.get("max", 1 << 62)
+    share = size.get("count", 0) / (size.get("max") or 1 << 62)     # 0: no limit
     # Some entries may have expired since.
     if lost > 0 and share >= HALF:
         yield Diagnosis(
