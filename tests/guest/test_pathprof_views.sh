@@ -79,13 +79,14 @@ check "the state of a connection is the kernel's" case_state
 
 # Steps: frames as JSON during a transfer, in the default sampling bursts.
 # Expected: each line is a frame; packets, rates and paths with ids are there.
+# Frames are short, so that some would end within a burst.
 case_lines() {
 	local load top
 	iperf3 -s -1 -D
 	wait_for 20 eval 'ss -Hltn | grep -q ":5201 "'
 	iperf3 -c 127.0.0.1 -t 600 -b 20M -l 1000 >/dev/null &
 	load=$!
-	"$PP" top --batch --json -i 2 >lines &
+	"$PP" top --batch --json -i 0.2 --budget 10 >lines &
 	top=$!
 	# Attaching takes long on a busy host: wait for packets, not for a time.
 	# SIGINT would be ignored, as in all that a script starts in the background.

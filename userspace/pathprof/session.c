@@ -43,9 +43,14 @@ struct session {
 	struct profile_probe probe;
 	struct duty_cycle *cycle;	/* NULL: attached all the time */
 	struct burst_plan plan;
+	/*
+	 * Held during a burst.  Its packets arrive after the time in which they
+	 * were chosen, and a reader gets both or neither.
+	 */
+	pthread_mutex_t burst;
+	uint64_t open_ns;		/* of all bursts */
 	pthread_mutex_t lock;		/* of what follows */
-	uint64_t nbursts, open_ns;	/* of closed ones */
-	uint64_t opened;		/* when this one opened; 0: none is */
+	uint64_t nbursts;
 	uint64_t bursts_ns, last_ns;	/* their cost; when the last one closed */
 	struct events *events;		/* NULL: none are kept */
 };
@@ -167,9 +172,6 @@ static double stay_open(struct session *s, double fixed_ns)
 	double before = followed(s), packets = 0;
 	uint64_t opened = now_ns(), elapsed = 0, more;
 
-	pthread_mutex_lock(&s->lock);
-	s->opened = opened;
-	pthread_mutex_unlock(&s->lock);
 	set_enabled(s, true);
 	while ((more = burst__next(&s->plan, fixed_ns, elapsed, packets))) {
 		pause_ns(more);
@@ -178,10 +180,7 @@ static double stay_open(struct session *s, double fixed_ns)
 	}
 	set_enabled(s, false);
 	elapsed = now_ns() - opened;
-	pthread_mutex_lock(&s->lock);
-	s->opened = 0;
 	s->open_ns += elapsed;
-	pthread_mutex_unlock(&s->lock);
 	burst__learn(&s->plan, elapsed, packets);
 	return packets;
 }
@@ -204,6 +203,7 @@ static uint64_t run_burst(void *arg)
 	double packets;
 	int i;
 
+	pthread_mutex_lock(&s->burst);
 	attach__all(&s->attached);
 	forget_calls(s);
 	s->plan.packet_ns = HOOKS_A_PACKET *
@@ -227,6 +227,7 @@ static uint64_t run_burst(void *arg)
 	s->bursts_ns += cost;
 	s->last_ns = now_ns();
 	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->burst);
 	return cost;
 }
 
@@ -433,6 +434,7 @@ int session__start(struct session **out, const struct session_config *config,
 		return -ENOMEM;
 	}
 	load_error__listen();
+	pthread_mutex_init(&s->burst, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	s->config = *config;
 	rc = user_stages__find(&s->config.users, err, len);
@@ -507,18 +509,7 @@ static void describe_system(struct session *s, struct profile *p)
 	hooks__stages(p);
 }
 
-/* In which packets were chosen, the burst that is open included. */
-static uint64_t open_ns(struct session *s)
-{
-	uint64_t ns;
-
-	pthread_mutex_lock(&s->lock);
-	ns = s->open_ns + (s->opened ? now_ns() - s->opened : 0);
-	pthread_mutex_unlock(&s->lock);
-	return ns;
-}
-
-int session__read(struct session *s, struct profile *p)
+static int read_sums(struct session *s, struct profile *p)
 {
 	int rc;
 
@@ -539,7 +530,7 @@ int session__read(struct session *s, struct profile *p)
 	p->fine = s->config.fine;
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;
-	p->open_ns = in_bursts(s) ? open_ns(s) : p->duration_ns;
+	p->open_ns = in_bursts(s) ? s->open_ns : p->duration_ns;
 	sums__counts(&s->sums, p->counters);
 	if (s->config.stage_times)
 		sums__stages(&s->sums, p);
@@ -552,6 +543,16 @@ int session__read(struct session *s, struct profile *p)
 	else if (!rc)
 		p->followed = s->skel->bss->tracked_count;
 	probe__fill(p, s->config.events);
+	return rc;
+}
+
+int session__read(struct session *s, struct profile *p)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->burst);
+	rc = read_sums(s, p);
+	pthread_mutex_unlock(&s->burst);
 	return rc;
 }
 
