@@ -471,7 +471,7 @@ def compare(p, before, after, udp):
         # has a state: such packets end behind the filter of the socket.  Where
         # another CPU has made the connection meanwhile, that one drops an ACK.
         ("refused by listeners", p.n("rx", "dropped", "@listen") +
-         p.n("rx", "dropped", "@request", but=("established", "@state")) +
+         p.n("rx", "dropped", "@request", but=("established", "@state", "rst")) +
          p.n("rx", "dropped", "until socket", but=("udp",)) +
          p.n("rx", "dropped", "until do_rcv", but=("udp",)),
          grew("TcpExt:ListenDrops")),
