@@ -11,7 +11,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import collect_host, diagnose, plan, profile_facts  # noqa: E402
+from msstune import diagnose, plan, profile_facts  # noqa: E402
 
 #: Nothing moved in 2 s.
 STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "d_busy_time": 0,
@@ -43,12 +43,6 @@ def found(flow=None, **more):
     return diagnose.diagnose(facts(flow, **more))
 
 
-@pytest.mark.parametrize("text, ports", [
-    ("\n", set()), ("8080\n", {8080}), ("7,9-11,8080\n", {7, 9, 10, 11, 8080})])
-def test_reserved_ports(text, ports):
-    assert collect_host.reserved(text) == ports
-
-
 def snmp(**counters):
     return {"snmp": {key.replace("_", ".", 1): value
                      for key, value in counters.items()}}
@@ -74,6 +68,12 @@ CLASSES = [
     (SILENT | {"wqueue": 500}, {}, "unknown"),
     (SILENT | {"d_segs_in": 3}, {}, "peer-accept-queue"),
     (STILL | {"wqueue": 208, "notsent_bytes": 208, "looks_corked": 5}, {}, "cork"),
+    # More than a program can hold back; without a route, as when a device is down.
+    (STILL | {"wqueue": 91_224, "notsent_bytes": 91_224}, {}, "unknown"),
+    (STILL | {"wqueue": 91_224, "notsent_bytes": 91_224}, snmp(Ip_OutNoRoutes=11),
+     "path-down"),
+    (STILL | {"wqueue": 208, "notsent_bytes": 208}, snmp(Ip6_OutNoRoutes=11),
+     "path-down"),
     (HELD | {"looks_corked": 4}, {}, "cork"),
     (HELD | {"looks_nagle": 5, "rtt": 42000, "min_rtt": 300}, {}, "nagle"),
     ({"d_bytes_acked": 10**6, "high_unacked": 60}, {}, "small-writes"),

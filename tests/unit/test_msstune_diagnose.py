@@ -14,7 +14,7 @@ TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import diagnose, plan_host, profile_facts, sockdiag  # noqa: E402
+from msstune import diagnose, plan_host, profile_facts, sockdiag, units  # noqa: E402
 
 
 def first(given):
@@ -147,6 +147,22 @@ def test_a_shaper_before_the_receiver():
     more = [INGRESS[0] | {"drops": 99}, INGRESS[1]]
     assert "eth0 htb" in [d.subject for d in diagnose.diagnose(facts(
         RECEIVER, devices=device(qdiscs=more))) if d.limit == "qdisc-drops"]
+
+
+@pytest.mark.parametrize("handle, parent", [("0:", ":1"), ("8001:", "8001:1")])
+def test_a_card_of_several_queues(handle, parent):
+    """mq counts what its queues drop; tc writes :1 for a class of 0:."""
+    queues = [INGRESS[0] | {"kind": "mq", "handle": handle},
+              INGRESS[1] | {"handle": "0:", "parent": parent}]
+    drops = [d.subject for d in diagnose.diagnose(facts(LOSSY, devices=device(
+        qdiscs=queues))) if d.limit == "qdisc-drops"]
+    assert drops == ["eth0 fq_codel"]
+
+
+@pytest.mark.parametrize("text, numbers", [
+    ("\n", set()), ("8080\n", {8080}), ("7,9-11,8080\n", {7, 9, 10, 11, 8080})])
+def test_lists_of_numbers(text, numbers):
+    assert units.numbers(text) == numbers
 
 
 def test_an_earlier_drop_explains_recovery():

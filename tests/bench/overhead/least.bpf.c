@@ -91,6 +91,14 @@ static __always_inline void add(struct record *r)
 	__sync_fetch_and_add(&s->hist[work >> 10 & 63], 1);
 }
 
+/* A hook at which nothing is read. */
+#define STAGE(section, name, object) \
+SEC(section) int BPF_PROG(name, object *key) \
+{ \
+	stage(key); \
+	return 0; \
+}
+
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(netif_receive_skb, struct sk_buff *skb)
 {
@@ -123,19 +131,8 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-SEC("fexit/tcp_rcv_established")
-int BPF_PROG(tcp_rcv_established, struct sock *sk)
-{
-	stage(sk);
-	return 0;
-}
-
-SEC("tp_btf/skb_copy_datagram_iovec")
-int BPF_PROG(skb_copy_datagram_iovec, struct sk_buff *skb)
-{
-	stage(skb);
-	return 0;
-}
+STAGE("fexit/tcp_rcv_established", tcp_rcv_established, struct sock)
+STAGE("tp_btf/skb_copy_datagram_iovec", skb_copy_datagram_iovec, struct sk_buff)
 
 SEC("tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(tcp_rcv_space_adjust, struct sock *sk)
@@ -144,12 +141,7 @@ int BPF_PROG(tcp_rcv_space_adjust, struct sock *sk)
 	return 0;
 }
 
-SEC("fentry/tcp_sendmsg_locked")
-int BPF_PROG(tcp_sendmsg_locked, struct sock *sk)
-{
-	stage(sk);
-	return 0;
-}
+STAGE("fentry/tcp_sendmsg_locked", tcp_sendmsg_locked, struct sock)
 
 SEC("fentry/__tcp_transmit_skb")
 int BPF_PROG(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)
@@ -161,19 +153,8 @@ int BPF_PROG(__tcp_transmit_skb, struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-SEC("tp_btf/net_dev_queue")
-int BPF_PROG(net_dev_queue, struct sk_buff *skb)
-{
-	stage(skb);
-	return 0;
-}
-
-SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb)
-{
-	stage(skb);
-	return 0;
-}
+STAGE("tp_btf/net_dev_queue", net_dev_queue, struct sk_buff)
+STAGE("tp_btf/net_dev_start_xmit", net_dev_start_xmit, struct sk_buff)
 
 SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(net_dev_xmit, struct sk_buff *skb)

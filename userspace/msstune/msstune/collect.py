@@ -76,7 +76,7 @@ RANGED = ("snd_wnd", "rqueue", "snd_cwnd", "rtt", "unacked", "rmem_alloc",
 
 
 def snmp(net: Path) -> dict[str, int]:
-    """/proc/net/snmp and netstat, by Group.Name."""
+    """/proc/net/snmp, netstat and snmp6 (Ip6), by Group.Name."""
     found = {}
     for name in ("snmp", "netstat"):
         lines = (net / name).read_text("ascii").splitlines()
@@ -84,6 +84,11 @@ def snmp(net: Path) -> dict[str, int]:
             group, *names = keys.split()
             found.update({group + name: int(value) for name, value in
                           zip((f"{n}" for n in names), values.split()[1:])})
+    if (net / "snmp6").exists():
+        for name, value in map(str.split, (net / "snmp6").read_text(
+                "ascii").splitlines()):
+            if name.startswith("Ip6"):
+                found[name.replace("Ip6", "Ip6:", 1)] = int(value)
     return {key.replace(":", "."): value for key, value in found.items()}
 
 

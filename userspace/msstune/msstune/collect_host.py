@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import sockdiag, system
+from . import sockdiag, system, units
 from .errors import NotSupported
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -39,22 +39,13 @@ def unanswered() -> list[dict[str, Any]]:
             for look in sockdiag.heads(1 << SYN_SENT) if look["retransmits"]]
 
 
-def reserved(text: str) -> set[int]:
-    """Ports of a list like "8080,9000-9100"; it may be empty."""
-    found: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
-
-
 def ports(count: int) -> dict[str, Any]:
     """How many local ports connect() may take, and the remote end that uses most of
     them.  @count: of connections, with those in TIME-WAIT."""
     settings = Path("/proc/sys/net/ipv4")
     low, high = map(int, (settings / "ip_local_port_range").read_text("ascii").split())
-    kept = reserved((settings / "ip_local_reserved_ports").read_text("ascii"))
-    free = {*range(low, high + 1)} - kept
+    reserved = (settings / "ip_local_reserved_ports").read_text("ascii")
+    free = {*range(low, high + 1)} - units.numbers(reserved)
     found: dict[str, Any] = {"range": len(free), "used": 0, "remote": ""}
     if count < MANY * found["range"]:
         return found

@@ -65,8 +65,8 @@ def diagnose(flow: Flow, facts: Facts, total: int) -> Diagnosis | None:
     waits = stopped or rules_wait.held_back(flow, facts)
     little = max(sent, received) < LEAST and not (
         flow["wqueue"] > LEAST or flow["rqueue"] > LEAST)
-    delayed = rules_queue.late(flow) and flow["d_data_segs_out"] >= FEW_SENT
-    if little and not waits and not delayed:
+    bloated = rules_queue.is_bloated(flow) and flow["d_data_segs_out"] >= FEW_SENT
+    if little and not waits and not bloated:
         return None
     answer = waits or (_sender if sent >= received and not flow["rqueue"] > sent
                        else _receiver)(flow, facts)
@@ -170,7 +170,7 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if limited:
         return limited
     # Also what its program sends now and then, or what another one sends.
-    if rules_queue.late(f):
+    if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, "without loss", numbers)
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)

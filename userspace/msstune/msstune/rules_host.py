@@ -110,8 +110,7 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
             continue
         # A classful qdisc counts what its classes drop as well.
         if qdisc["drops"] and qdisc["drops"] <= sum(
-                one["drops"] for one in device["qdiscs"]
-                if (one.get("parent") or "").startswith(str(qdisc.get("handle")))):
+                one["drops"] for one in device["qdiscs"] if _below(one, qdisc)):
             continue
         # AQM drops to signal congestion; tail drop of a short queue is a fault.
         signal = qdisc["kind"] in AQM
@@ -127,6 +126,15 @@ def _queues(name: str, device: dict[str, Any], facts: Facts) -> Iterator[Diagnos
              "parent": qdisc.get("parent"), "handle": qdisc.get("handle"),
              "txqueuelen": device["txqueuelen"],
              "options": qdisc.get("options") or {}})
+
+
+def _below(qdisc: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether @qdisc is in a class of @other."""
+    parent, handle = qdisc.get("parent") or "", str(other.get("handle")).rstrip(":")
+    # Default qdiscs have the handle 0: mq, and those in its classes (:1), too.
+    if handle == "0" and other.get("parent"):
+        return False
+    return ":" in parent and (parent.partition(":")[0] or "0") == handle
 
 
 def _path(qdisc: dict[str, Any]) -> bool:

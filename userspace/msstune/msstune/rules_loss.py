@@ -42,7 +42,7 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     if held:
         return ("shaper", "high", f"{told}; {held}", "the rate stays the same with a "
                 "higher limit", numbers)
-    if rules_queue.late(f):
+    if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, told, numbers)
     if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500:
         return ("path", "medium",

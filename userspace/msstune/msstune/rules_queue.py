@@ -16,7 +16,7 @@ BLOATED = 5          # the same, of a queue that is far too long,
 BLOATED_US = 400_000  # if it also takes that long
 
 
-def late(f: Flow) -> bool:
+def is_bloated(f: Flow) -> bool:
     """Whether a queue makes the round trip far too long."""
     return bool(f["rtt"] >= BLOATED * f["min_rtt"] > 0
                 and f["rtt"] - f["min_rtt"] > BLOATED_US)

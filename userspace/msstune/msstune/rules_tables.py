@@ -12,7 +12,7 @@ from typing import Any
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .path_sums import span
-from .rules_wait import STOPPED
+from .rules_wait import STOPPED, unrouted
 
 FULL = 0.95         # share of a table that is full,
 HALF = 0.5          # and that may have been, if something was dropped
@@ -113,8 +113,7 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 4 if doubt else 93, {"packets": packets})
     failed = facts["snmp"].get("TcpExt.TCPRetransFail", 0)
     hooks = {"output", "postrouting"} & {*(facts.get("firewall_rules") or {})}
-    routed = not facts["snmp"].get("Ip.OutNoRoutes", 0)
-    if failed > 0 and hooks and routed and not counted and not any(
+    if failed > 0 and hooks and not counted and not unrouted(facts) and not any(
             qdisc["drops"] for device in facts["devices"].values()
             for qdisc in device["qdiscs"]):
         counted = True

@@ -84,8 +84,29 @@ def stopped(f: Flow, facts: Facts) -> Answer | None:
                 f"{units.size(f['wqueue'])} wait: its application does not read",
                 "the peer's receive queue (ss -m there) is empty", numbers)
     if f.get("notsent_bytes", 0) and not f["unacked"]:
-        return corked(f, numbers)
+        return _unsent(f, facts, numbers)
     return None
+
+
+def unrouted(facts: Facts) -> int:
+    """Packets for which there was no route."""
+    return int(facts["snmp"].get("Ip.OutNoRoutes", 0)
+               + facts["snmp"].get("Ip6.OutNoRoutes", 0))
+
+
+def _unsent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
+    """Nothing is in flight, both windows have room, and data waits."""
+    refused = unrouted(facts)
+    told = f"{units.size(f['notsent_bytes'])} wait with nothing in flight"
+    if refused > 0:
+        return ("path-down", "medium",
+                f"{told}, and {refused} packets found no route: the device or its "
+                "address is gone", "a route leads to the peer (ip route get)",
+                numbers | {"no_routes": refused})
+    if f["notsent_bytes"] >= f["snd_mss"]:
+        return ("unknown", "low", f"{told}, a segment or more, and no counter says why",
+                "it goes on in a longer --interval", numbers)
+    return corked(f, numbers)
 
 
 def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:

@@ -6,22 +6,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from . import system
+from . import system, units
 from .errors import NotSupported, UsageError
 from .set_link import DeviceSetting, show
 from .setting import Setting
 
 _FILES = re.compile(r"gro_flush_timeout|napi_defer_hard_irqs|threaded|"
                     r"rx-\d+/(rps_cpus|rps_flow_cnt)|tx-\d+/xps_cpus")
-
-
-def cpus(text: str) -> set[int]:
-    """The CPUs of a list such as 0-3,8."""
-    found: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        low, _, high = part.partition("-")
-        found.update(range(int(low), int(high or low) + 1))
-    return found
 
 
 class Queue(DeviceSetting):
@@ -106,4 +97,4 @@ class Irq(Setting):
                              "0-3,8")
 
     def same(self, one: str, other: str) -> bool:
-        return cpus(one) == cpus(other)
+        return units.numbers(one) == units.numbers(other)

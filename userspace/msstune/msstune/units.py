@@ -57,6 +57,15 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return check
 
 
+def numbers(text: str) -> set[int]:
+    """Those of a list such as 0-3,8; it may be empty."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        low, _, high = part.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> tuple[float, str]:
     """@value in the largest of @units in which it is at least 1."""
     at = 0
