@@ -131,14 +131,16 @@ check-bare:			## run make check in a new minimal Debian 12 (root)
 check-readme:			## run the README's commands in a new Debian 12
 	@tests/readme run --bare
 
-check-debug:			## run the module's tests on a debug kernel
-	@scripts/setup build guest check debug
-	@scripts/debug-kernel
-	@tests/run --kernel debug --only '^guest-debug-'
+check-debug:			## run the module's tests on two debug kernels
+	@scripts/setup build guest 7.2 check debug
+	@scripts/debug-kernel 6.12
+	@scripts/debug-kernel 7.2
+	@tests/run --kernel debug --kernel debug-7.2 --only '^guest-debug'
 
 check-fault-injection:		## check that the debug kernel detects faults
-	@scripts/setup build guest check debug
-	@scripts/debug-kernel
+	@scripts/setup build guest 7.2 check debug
+	@scripts/debug-kernel 6.12
+	@scripts/debug-kernel 7.2
 	@tests/fault-injection/check
 
 check-all:			## run the test suite on all KERNELS, and DKMS

@@ -4,7 +4,7 @@
  *
  * A socket that uses the congestion control holds this module, and so must not
  * hold mssfrac.ko, which diverts functions of the kernel.  Therefore this module
- * has no symbol of mssfrac.ko.  It looks mssfrac_tx_segment() up whenever
+ * has no symbol of mssfrac.ko.  It looks mssfrac_segment_in_force() up whenever
  * mssfrac.ko is loaded, and forgets it before mssfrac.ko is gone.  Without
  * mssfrac.ko every segment is as large as the kernel makes it.
  */
@@ -16,15 +16,15 @@
 #include <net/tcp.h>
 
 #include "cong.h"
-#include "tx.h"
+#include "segment.h"
 
-/* mssfrac_tx_segment() while mssfrac.ko is loaded; called under RCU. */
-static typeof(mssfrac_tx_segment) *tx_segment;
+/* mssfrac_segment_in_force() while mssfrac.ko is loaded; called under RCU. */
+static typeof(mssfrac_segment_in_force) *tx_segment;
 
 u32 mssfrac_cong_segment(struct sock *sk)
 {
 	u32 seg = tcp_sk(sk)->mss_cache;
-	typeof(mssfrac_tx_segment) *find;
+	typeof(mssfrac_segment_in_force) *find;
 
 	rcu_read_lock();
 	find = READ_ONCE(tx_segment);
@@ -37,11 +37,11 @@ u32 mssfrac_cong_segment(struct sock *sk)
 /* The reference is put at once: module_event() hears of the end in time. */
 static void segment_find(void)
 {
-	typeof(mssfrac_tx_segment) *found = symbol_get(mssfrac_tx_segment);
+	typeof(mssfrac_segment_in_force) *found = symbol_get(mssfrac_segment_in_force);
 
 	if (found) {
 		WRITE_ONCE(tx_segment, found);
-		symbol_put(mssfrac_tx_segment);
+		symbol_put(mssfrac_segment_in_force);
 	}
 }
 

@@ -17,7 +17,7 @@
  * - Probes are preemptible on some kernels (SRCU since 7.2).  They hold the RCU
  *   read lock from the look-up to the last use of a state.
  * - Readers of the sums take no lock: they walk the live connections under RCU
- *   and repeat the walk if a connection ended meanwhile.  A socket may be freed
+ *   and repeat the walk if one ended or was extended meanwhile.  A socket may be freed
  *   during the walk; its memory is type-stable (SLAB_TYPESAFE_BY_RCU), and the
  *   repetition discards what was read of it.
  */
@@ -36,8 +36,9 @@
 #include "netns.h"
 #include "trace.h"
 
-/* Each connection has one, with all policies off too: the slab of 512 is next. */
-static_assert(sizeof(struct mssfrac_conn) <= 256);
+/* The sizes of slabs; those of 192 and 512 bytes are next. */
+static_assert(sizeof(struct mssfrac_conn) <= 128);
+static_assert(sizeof(struct mssfrac_conn) + sizeof(struct mssfrac_policy) <= 256);
 
 struct mssfrac_conns mssfrac_conns __read_mostly;
 static bool unloading;
@@ -66,43 +67,57 @@ static struct mem_cgroup *memcg_of(const struct sock *sk)
 
 /*
  * Zeroed memory for a state, charged to the memory cgroup of the socket.  No
- * reserves: without memory the connection is not observed.
+ * reserves: without memory the connection is not observed, or not treated.
  */
-static struct mssfrac_conn *conn_alloc(const struct sock *sk)
+static struct mssfrac_conn *conn_alloc(const struct sock *sk, bool extended)
 {
 	struct mem_cgroup *outer = set_active_memcg(memcg_of(sk));
-	struct mssfrac_conn *conn = kzalloc(sizeof(*conn), GFP_NOWAIT |
-					    __GFP_NOWARN | __GFP_ACCOUNT);
+	struct mssfrac_conn *conn;
 
+	conn = kzalloc(struct_size(conn, policy, extended),
+		       GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
 	set_active_memcg(outer);
+	if (conn)
+		conn->extended = extended;
 	return conn;
 }
 
-/* @first_in, @first_out: the socket's counts of data segments to start from. */
-static struct mssfrac_conn *conn_make(const struct sock *sk, u32 first_in,
-				      u32 first_out)
+/* Will a policy act on a connection of @arm, as the settings are now? */
+static bool acted_on(const struct mssfrac_settings *set, enum mssfrac_arm arm)
 {
+	return READ_ONCE(set->rx_mss_est) ||
+	       (arm == MSSFRAC_TREATED &&
+		(READ_ONCE(set->tx_frac) || READ_ONCE(set->rx_frac)));
+}
+
+/* One that is @older than the module keeps the counts to start from. */
+static struct mssfrac_conn *conn_make(const struct sock *sk, bool older)
+{
+	struct mssfrac_net *mn = mssfrac_net(sock_net(sk));
 	unsigned int shard = shard_of(sk);
 	struct mssfrac_shard *s;
 	struct mssfrac_conn *conn;
+	enum mssfrac_arm arm;
 	bool pinned;
 
 	/* MPTCP owns the windows of its subflows. */
 	if (sk_is_mptcp(sk))
 		return NULL;
 
-	conn = conn_alloc(sk);
+	arm = mssfrac_arm_of(sk, &mn->set, &pinned);
+	conn = conn_alloc(sk, older || acted_on(&mn->set, arm));
 	if (!conn)
 		return NULL;
 	conn->sk = sk;
-	conn->mn = mssfrac_net(sock_net(sk));
-	conn->arm = mssfrac_arm_of(sk, &conn->mn->set, &pinned);
+	conn->mn = mn;
+	conn->arm = arm;
 	conn->pinned = pinned;
-	conn->first_in = first_in;
-	conn->first_out = first_out;
-	mssfrac_count(conn, connections, 1);
+	if (older) {
+		conn->policy->first_in = tcp_sk(sk)->data_segs_in;
+		conn->policy->first_out = tcp_sk(sk)->data_segs_out;
+	}
 
-	s = &conn->mn->shards[shard];
+	s = &mn->shards[shard];
 	spin_lock_bh(&bucket_locks[shard].lock);
 	hlist_add_head_rcu(&conn->node,
 			   &mssfrac_conns.buckets[mssfrac_conn_hash(sk)]);
@@ -113,36 +128,106 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, u32 first_in,
 	return conn;
 }
 
+/*
+ * A larger copy of @conn takes its place, with room for what a policy keeps.
+ * Its socket is locked, so nobody else uses @conn but readers of the sums.
+ */
+struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *conn)
+{
+	struct mssfrac_conn *extended = conn_alloc(conn->sk, true);
+	unsigned int shard = shard_of(conn->sk);
+	struct mssfrac_shard *s = &conn->mn->shards[shard];
+
+	if (!extended)
+		return NULL;
+	spin_lock_bh(&bucket_locks[shard].lock);
+	memcpy(extended, conn, sizeof(*conn));
+	extended->extended = true;
+	hlist_replace_rcu(&conn->node, &extended->node);
+	spin_lock(&s->lock);
+	write_seqcount_begin(&s->changes);
+	hlist_replace_rcu(&conn->live, &extended->live);
+	write_seqcount_end(&s->changes);
+	spin_unlock(&s->lock);
+	spin_unlock_bh(&bucket_locks[shard].lock);
+	kfree_rcu(conn, rcu);
+	return extended;
+}
+
 /* A connected socket without a state is older than the module. */
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 				   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV))
 		return NULL;
-	return conn_make(sk, tp->data_segs_in, tp->data_segs_out);
+	return conn_make(sk, true);
 }
 
-/* Take the last count, and move the connection's counts to its namespace. */
+/* The part that a connection counts only if a policy may act on it. */
+static void add_done(const struct mssfrac_conn *conn, u64 *v)
+{
+	const struct mssfrac_policy *policy = conn->policy;
+
+#define X(name)	v[MSSFRAC_##name] += u64_stats_read(&policy->done.name);
+	MSSFRAC_CONN_COUNTERS(MSSFRAC_NO_FIELD, X, MSSFRAC_NO_FIELD)
+#undef X
+}
+
+/*
+ * Add the counters of @conn, and what its socket counted since then.  For one
+ * that lives, each is one of a moment of the call, and none is ever less than
+ * in a call before.
+ */
+static void add_conn(const struct mssfrac_conn *conn, u64 *v)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->sk);
+	bool extended = conn->extended;
+	u64 one[MSSFRAC_NR_COUNTERS] = {};
+	int i;
+
+#define X(name)	one[MSSFRAC_##name] = u64_stats_read(&conn->seen.name);
+	MSSFRAC_CONN_COUNTERS(X, MSSFRAC_NO_FIELD, MSSFRAC_NO_FIELD)
+#undef X
+	if (extended)
+		add_done(conn, one);
+	/* Never read a count of the socket older than the copy of it. */
+	smp_rmb();
+	one[MSSFRAC_rx_segments] +=
+		mssfrac_conn_uncounted(one[MSSFRAC_rx_segments],
+				       READ_ONCE(tp->data_segs_in),
+				       extended ? conn->policy->first_in : 0);
+	one[MSSFRAC_tx_segments] +=
+		mssfrac_conn_uncounted(one[MSSFRAC_tx_segments],
+				       READ_ONCE(tp->data_segs_out),
+				       extended ? conn->policy->first_out : 0);
+	one[MSSFRAC_tx_bytes_available] = one[MSSFRAC_tx_bytes_used] +
+					  one[MSSFRAC_tx_bytes_lost];
+	one[MSSFRAC_rx_bytes_available] = one[MSSFRAC_rx_bytes_advertised] +
+					  one[MSSFRAC_rx_bytes_lost];
+	one[MSSFRAC_connections] = 1;
+	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
+		v[i] += one[i];
+}
+
+/* Move the connection's counters to its namespace. */
 static void conn_end(struct mssfrac_conn *conn, unsigned int shard)
 {
 	struct mssfrac_shard *s = &conn->mn->shards[shard];
-	u64 *ended = s->ended.v[conn->arm];
+	u64 last[MSSFRAC_NR_COUNTERS] = {};
 	int i;
 
 	lockdep_assert_held(&bucket_locks[shard].lock);
 	/* A probe and the sweep found it: the other one was first. */
 	if (hlist_unhashed(&conn->node))
 		return;
-	mssfrac_conn_count(conn->sk, conn);
-	trace_conn_end(conn->sk, conn);
+	add_conn(conn, last);
+	trace_conn_end(conn->sk, conn, last);
 	spin_lock(&s->lock);
-	write_seqcount_begin(&s->ends);
+	write_seqcount_begin(&s->changes);
 	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
-		ended[i] += u64_stats_read(&conn->count[i]);
+		s->ended.v[conn->arm][i] += last[i];
 	hlist_del_rcu(&conn->live);
-	write_seqcount_end(&s->ends);
+	write_seqcount_end(&s->changes);
 	spin_unlock(&s->lock);
 	hlist_del_init_rcu(&conn->node);
 	kfree_rcu(conn, rcu);
@@ -174,35 +259,12 @@ static void probe_inet_sock_set_state(void *data, const struct sock *sk,
 		 sk->sk_protocol == IPPROTO_TCP && !READ_ONCE(unloading) &&
 		 (1 << oldstate) & (TCPF_SYN_SENT | TCPF_SYN_RECV) &&
 		 !mssfrac_conn_left_alone(sk))
-		conn_make(sk, 0, 0);
+		conn_make(sk, false);
 }
 
 static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 {
 	socket_ends(sk);
-}
-
-/* Add the counts of a live connection, and of its socket since then. */
-static void add_live(const struct mssfrac_conn *conn, u64 *v)
-{
-	const struct tcp_sock *tp = tcp_sk(conn->sk);
-	u64 in, out;
-	int i;
-
-	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
-		if (i != MSSFRAC_rx_segments && i != MSSFRAC_tx_segments)
-			v[i] += u64_stats_read(&conn->count[i]);
-
-	in = u64_stats_read(&conn->count[MSSFRAC_rx_segments]);
-	out = u64_stats_read(&conn->count[MSSFRAC_tx_segments]);
-	/* Never read a count of the socket older than the copy of it. */
-	smp_rmb();
-	v[MSSFRAC_rx_segments] += in +
-		mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),
-				       conn->first_in);
-	v[MSSFRAC_tx_segments] += out +
-		mssfrac_conn_uncounted(out, READ_ONCE(tp->data_segs_out),
-				       conn->first_out);
 }
 
 /* Connections of a shard: those that ended, and those that live. */
@@ -216,7 +278,7 @@ static void add_shard(const struct mssfrac_shard *s,
 		for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
 			totals->v[arm][i] += s->ended.v[arm][i];
 	hlist_for_each_entry_rcu(conn, &s->live, live, lockdep_is_held(&s->lock))
-		add_live(conn, totals->v[conn->arm]);
+		add_conn(conn, totals->v[conn->arm]);
 }
 
 /*
@@ -235,13 +297,13 @@ void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
 		bool complete = false;
 
 		for (walk = 0; walk < LOCKLESS_WALKS && !complete; walk++) {
-			unsigned int ends = read_seqcount_begin(&s->ends);
+			unsigned int changes = read_seqcount_begin(&s->changes);
 
 			*totals = before;
 			rcu_read_lock();
 			add_shard(s, totals);
 			rcu_read_unlock();
-			complete = !read_seqcount_retry(&s->ends, ends);
+			complete = !read_seqcount_retry(&s->changes, changes);
 		}
 		if (!complete) {
 			*totals = before;
@@ -315,7 +377,7 @@ void mssfrac_conn_net_init(struct mssfrac_net *mn)
 
 	for (i = 0; i < MSSFRAC_SHARDS; i++) {
 		spin_lock_init(&mn->shards[i].lock);
-		seqcount_spinlock_init(&mn->shards[i].ends, &mn->shards[i].lock);
+		seqcount_spinlock_init(&mn->shards[i].changes, &mn->shards[i].lock);
 	}
 }
 

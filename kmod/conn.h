@@ -15,31 +15,53 @@
 #include "arm.h"
 #include "counters.h"
 #include "netns.h"
+#include "rounds.h"
 #include "rx.h"
 #include "tx.h"
 
-struct mssfrac_conn {
-	struct hlist_node node;	/* in its bucket; unhashed once it has ended */
-	const struct sock *sk;	/* key */
-	struct mssfrac_net *mn;
-	u8 arm;			/* enum mssfrac_arm; fixed at creation */
-	u8 pinned:1,		/* the socket's mark picked the arm */
-	   rx_seen:1,		/* rx.seen_nxt and rx.seen_segs are valid */
-	   rx_steady:1;		/* rcv_ssthresh is: windows may be raised */
+#define MSSFRAC_COUNT_FIELD(name)	u64_stats_t name;
+#define MSSFRAC_NO_FIELD(name)
+
+/* What a connection needs once a policy may act on it. */
+struct mssfrac_policy {
+	struct mssfrac_tx tx;
+	struct mssfrac_rx rx;
 	u32 first_in;		/* data_segs_in at creation */
 	u32 first_out;		/* data_segs_out at creation */
-	struct mssfrac_tx tx;
-	union {
-		struct mssfrac_rx rx;
-		struct rcu_head rcu;	/* once it has ended */
-	};
-	u64_stats_t count[MSSFRAC_NR_COUNTERS];
+	struct {
+		MSSFRAC_CONN_COUNTERS(MSSFRAC_NO_FIELD, MSSFRAC_COUNT_FIELD,
+				      MSSFRAC_NO_FIELD)
+	} done;
+};
+
+/* The rest is what each connection takes, with all policies off too. */
+struct mssfrac_conn {
+	struct hlist_node node;	/* in its bucket; unhashed once it has ended */
 	struct hlist_node live;	/* in the shard of its namespace */
+	const struct sock *sk;	/* key */
+	struct mssfrac_net *mn;
+	union {
+		struct {
+			MSSFRAC_CONN_COUNTERS(MSSFRAC_COUNT_FIELD,
+					      MSSFRAC_NO_FIELD, MSSFRAC_NO_FIELD)
+		} seen;
+		struct rcu_head rcu;	/* once it has ended or was extended */
+	};
+	struct mssfrac_rounds rounds;
+	u8 arm;			/* enum mssfrac_arm; fixed at creation */
+	u8 pinned:1,		/* the socket's mark picked the arm */
+	   extended:1,		/* policy[0] is there; fixed at creation */
+	   rounds_seen:1,		/* rounds.last_una is valid */
+	   round_open:1,	/* rounds.end is set */
+	   limited:1;		/* the window limited the end of the last round */
+	struct mssfrac_policy policy[];
 };
 
 /* Add to a counter of the connection.  Under the socket lock. */
 #define mssfrac_count(conn, counter, n)					\
-	u64_stats_add(&(conn)->count[MSSFRAC_##counter], n)
+	u64_stats_add(&(conn)->seen.counter, n)
+#define mssfrac_count_done(policy, counter, n)				\
+	u64_stats_add(&(policy)->done.counter, n)
 
 struct mssfrac_conns {
 	struct hlist_head *buckets;
@@ -52,6 +74,7 @@ void mssfrac_conn_net_init(struct mssfrac_net *mn);
 int mssfrac_conn_init(void);
 void mssfrac_conn_exit(void);
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk);
+struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *conn);
 void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals);
 
 static inline u32 mssfrac_conn_hash(const struct sock *sk)
@@ -105,6 +128,20 @@ static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 	return likely(conn) ? conn : mssfrac_conn_new(sk);
 }
 
+/* Of a policy that is on for @conn; NULL without memory: stock behaviour. */
+static inline struct mssfrac_policy *mssfrac_conn_policy(struct mssfrac_conn **conn)
+{
+	struct mssfrac_conn *extended = *conn;
+
+	if (unlikely(!extended->extended)) {
+		extended = mssfrac_conn_extend(*conn);
+		if (!extended)
+			return NULL;
+		*conn = extended;
+	}
+	return extended->policy;
+}
+
 /*
  * The amount to add to @counter.  @now is the kernel's 32-bit count, @first its
  * value at creation.  Correct across a wrap, and for concurrent readers.
@@ -119,15 +156,17 @@ static inline void mssfrac_conn_count(const struct sock *sk,
 				      struct mssfrac_conn *conn)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 in = u64_stats_read(&conn->count[MSSFRAC_rx_segments]);
-	u64 out = u64_stats_read(&conn->count[MSSFRAC_tx_segments]);
+	u32 first_in = conn->extended ? conn->policy->first_in : 0;
+	u32 first_out = conn->extended ? conn->policy->first_out : 0;
+	u64 in = u64_stats_read(&conn->seen.rx_segments);
+	u64 out = u64_stats_read(&conn->seen.tx_segments);
 
 	mssfrac_count(conn, rx_segments,
 		      mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),
-					     conn->first_in));
+					     first_in));
 	mssfrac_count(conn, tx_segments,
 		      mssfrac_conn_uncounted(out, READ_ONCE(tp->data_segs_out),
-					     conn->first_out));
+					     first_out));
 }
 
 #endif /* MSSFRAC_CONN_H */

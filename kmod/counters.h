@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The table of counters.  Each connection has all of them; /proc/net/mssfrac
- * shows the sums of each arm, mssfrac:conn_end those of one connection.
+ * The table of counters.  /proc/net/mssfrac shows the sums of each arm,
+ * mssfrac:conn_end those of one connection.
  */
 #ifndef MSSFRAC_COUNTERS_H
 #define MSSFRAC_COUNTERS_H
@@ -12,28 +12,31 @@
 
 struct net;
 
-/* name, and what it counts */
-#define MSSFRAC_CONN_COUNTERS(X)					\
+/*
+ * Name, and what it counts.  SEEN ones are kept for each connection, DONE ones
+ * for those that a policy may act on.  SUM is of the two bytes that follow.
+ */
+#define MSSFRAC_CONN_COUNTERS(SEEN, DONE, SUM)				\
 	/* Sender; bytes are of round trips limited by the window */	\
-	X(tx_segments)		/* data segments sent */		\
-	X(tx_rounds)		/* round trips limited by the peer's window */ \
-	X(tx_bytes_available)	/* bytes advertised for those rounds */ \
-	X(tx_bytes_used)	/* bytes acknowledged in them */	\
-	X(tx_bytes_lost)	/* bytes advertised and not used */	\
-	X(tx_sized)		/* segment sizes chosen */		\
-	X(tx_reverted)		/* given up: the window shrank */	\
-	X(tx_unstalled)		/* sizes chosen for a window below one MSS */ \
+	SEEN(tx_segments)	/* data segments sent */		\
+	SEEN(tx_rounds)		/* round trips limited by the peer's window */ \
+	SUM(tx_bytes_available)	/* bytes advertised for those rounds */	\
+	SEEN(tx_bytes_used)	/* bytes acknowledged in them */	\
+	SEEN(tx_bytes_lost)	/* bytes advertised and not used */	\
+	DONE(tx_sized)		/* segment sizes chosen */		\
+	DONE(tx_reverted)	/* given up: the window shrank */	\
+	DONE(tx_unstalled)	/* sizes chosen for a window below one MSS */ \
 	/* Receiver, per window selected */				\
-	X(rx_segments)		/* data segments received */		\
-	X(rx_windows)		/* non-zero windows selected */		\
-	X(rx_raised)		/* windows above the kernel's choice */	\
-	X(rx_bytes_available)	/* bytes that fit into the buffer */	\
-	X(rx_bytes_advertised)	/* bytes advertised */			\
-	X(rx_bytes_lost)	/* bytes not advertised, for alignment */
+	SEEN(rx_segments)	/* data segments received */		\
+	SEEN(rx_windows)	/* non-zero windows selected */		\
+	DONE(rx_raised)		/* windows above the kernel's choice */	\
+	SUM(rx_bytes_available)	/* bytes that fit into the buffer */	\
+	SEEN(rx_bytes_advertised) /* bytes advertised */		\
+	SEEN(rx_bytes_lost)	/* bytes not advertised, for alignment */
 
 #define MSSFRAC_COUNTERS(X)						\
 	X(connections)		/* connections seen */			\
-	MSSFRAC_CONN_COUNTERS(X)
+	MSSFRAC_CONN_COUNTERS(X, X, X)
 
 enum mssfrac_counter {
 #define X(name) MSSFRAC_##name,

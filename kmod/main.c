@@ -15,8 +15,8 @@
 #include "counters.h"
 #include "hook.h"
 #include "netns.h"
+#include "segment.h"
 #include "settings.h"
-#include "tx.h"
 
 unsigned int mssfrac_net_id __read_mostly;
 
@@ -72,7 +72,7 @@ unregister_pernet:
 static void __exit mssfrac_exit(void)
 {
 	mssfrac_hook_remove();
-	mssfrac_tx_exit();
+	mssfrac_segment_exit();
 	mssfrac_conn_exit();
 	unregister_pernet_subsys(&net_ops);
 }

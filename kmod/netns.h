@@ -17,7 +17,7 @@
 
 struct mssfrac_shard {
 	spinlock_t lock;		/* of the other members */
-	seqcount_spinlock_t ends;	/* changes when a connection ends */
+	seqcount_spinlock_t changes;	/* one ended, or was extended */
 	struct hlist_head live;		/* struct mssfrac_conn; read under RCU */
 	struct mssfrac_totals ended;	/* sums of closed connections */
 };

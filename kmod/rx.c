@@ -34,19 +34,16 @@ static u32 acceptable(const struct sock *sk)
  * it has finished.  The result is permanent: raising windows on and off would
  * disturb the sender.
  */
-static bool window_steady(const struct tcp_sock *tp,
-			  struct mssfrac_conn *conn)
+static bool window_steady(const struct tcp_sock *tp, struct mssfrac_rx *rx)
 {
-	struct mssfrac_rx *rx = &conn->rx;
-
-	if (conn->rx_steady)
+	if (rx->steady)
 		return true;
 	if (rx->ssthresh != tp->rcv_ssthresh) {
 		rx->ssthresh = tp->rcv_ssthresh;
 		rx->still_since = tp->data_segs_in;
 	}
-	conn->rx_steady = tp->data_segs_in - rx->still_since >= STEADY_SEGS;
-	return conn->rx_steady;
+	rx->steady = tp->data_segs_in - rx->still_since >= STEADY_SEGS;
+	return rx->steady;
 }
 
 /*
@@ -61,10 +58,9 @@ static bool window_steady(const struct tcp_sock *tp,
  * that the kernel has processed every segment that it counted: none is in the
  * backlog, which the counter includes, and none is out of order.
  */
-static void measure_segments(const struct sock *sk, struct mssfrac_conn *conn)
+static void measure_segments(const struct sock *sk, struct mssfrac_rx *rx)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_rx *rx = &conn->rx;
 	u32 seg;
 
 	if (sock_owned_by_user_nocheck(sk) ||
@@ -74,56 +70,64 @@ static void measure_segments(const struct sock *sk, struct mssfrac_conn *conn)
 	seg = mssfrac_segment_seen(tp->rcv_nxt - rx->seen_nxt,
 				   tp->data_segs_in - rx->seen_segs,
 				   tp->advmss);
-	if (seg && conn->rx_seen)
+	if (seg && rx->seen)
 		minmax_running_max(&rx->seg, EST_SEGS, tp->data_segs_in, seg);
 	rx->seen_nxt = tp->rcv_nxt;
 	rx->seen_segs = tp->data_segs_in;
-	conn->rx_seen = 1;
+	rx->seen = 1;
 }
 
 /* Bytes; the kernel's own estimate while rx_mss_est is 0 or nothing was seen. */
 u32 mssfrac_rx_mss(const struct sock *sk, const struct mssfrac_conn *conn)
 {
-	u32 seg = minmax_get(&conn->rx.seg);
+	u32 seg = conn->extended ? minmax_get(&conn->policy->rx.seg) : 0;
 
 	if (READ_ONCE(conn->mn->set.rx_mss_est) && seg)
 		return seg;
 	return inet_csk(sk)->icsk_ack.rcv_mss;
 }
 
+/* In the treatment arm, with rx_frac on. */
+static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
+		 u32 space)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 offer;
+
+	/* With window scaling the kernel does not round to the MSS. */
+	if (!window_steady(tp, &conn->policy->rx) || tp->rx_opt.rcv_wscale)
+		return stock;
+	offer = mssfrac_offer(stock, space, tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
+			      READ_ONCE(conn->mn->set.rx_frac),
+			      READ_ONCE(conn->mn->set.seg_max));
+	if (offer > stock)
+		mssfrac_count_done(conn->policy, rx_raised, 1);
+	return offer;
+}
+
 /* @stock: the window that the kernel would advertise.  Socket lock held. */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_net *mn;
 	u32 space, offer = stock;
 
 	if (!conn)
 		return stock;
-	mn = conn->mn;
 	mssfrac_conn_count(sk, conn);
-	if (READ_ONCE(mn->set.rx_mss_est))
-		measure_segments(sk, conn);
+	if (READ_ONCE(conn->mn->set.rx_mss_est) && mssfrac_conn_policy(&conn))
+		measure_segments(sk, &conn->policy->rx);
 	if (!stock)
 		return 0;
 
 	space = acceptable(sk);
-	/* With window scaling the kernel does not round to the MSS. */
-	if (window_steady(tp, conn) &&
-	    conn->arm == MSSFRAC_TREATED && !tp->rx_opt.rcv_wscale)
-		offer = mssfrac_offer(stock, space, tp->rcv_wnd,
-				      mssfrac_rx_mss(sk, conn),
-				      READ_ONCE(mn->set.rx_frac),
-				      READ_ONCE(mn->set.seg_max));
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.rx_frac) &&
+	    mssfrac_conn_policy(&conn))
+		offer = raise(sk, conn, stock, space);
 
 	mssfrac_count(conn, rx_windows, 1);
-	mssfrac_count(conn, rx_bytes_available, max(space, offer));
 	mssfrac_count(conn, rx_bytes_advertised, offer);
 	if (space > offer)
 		mssfrac_count(conn, rx_bytes_lost, space - offer);
-	if (offer > stock)
-		mssfrac_count(conn, rx_raised, 1);
 	trace_window(sk, conn, space, stock, offer);
 	return offer;
 }

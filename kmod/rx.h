@@ -16,6 +16,8 @@ struct mssfrac_rx {
 	u32 seen_segs;		/* data_segs_in at the last measurement */
 	u32 ssthresh;		/* bytes; rcv_ssthresh at its last change */
 	u32 still_since;	/* data_segs_in at that change */
+	u8 seen:1,		/* seen_nxt and seen_segs are valid */
+	   steady:1;		/* ssthresh is: windows may be raised */
 };
 
 /* Socket lock held, any context. */

@@ -72,8 +72,8 @@ TRACE_EVENT(window,
  */
 TRACE_EVENT(align,
 	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
-		 u32 acked, u8 why),
-	TP_ARGS(sk, conn, acked, why),
+		 u32 window, u32 acked, u8 why),
+	TP_ARGS(sk, conn, window, acked, why),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
 		__field(u32, window)
@@ -88,12 +88,11 @@ TRACE_EVENT(align,
 	),
 	TP_fast_assign(
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
-		__entry->window = conn->tx.round_wnd;
+		__entry->window = window;
 		__entry->cwnd = tcp_snd_cwnd(tcp_sk(sk));
 		__entry->acked = acked;
 		__entry->stock = tcp_sk(sk)->mss_cache;
-		__entry->seg = conn->tx.seg ? conn->tx.seg :
-			       conn->tx.small_seg;
+		__entry->seg = mssfrac_tx_size(conn);
 		__entry->sport = inet_sk(sk)->inet_num;
 		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
 		__entry->arm = conn->arm;
@@ -118,17 +117,18 @@ TRACE_EVENT(align,
 
 /* A connection ended: its counters since the module first saw it. */
 #define MSSFRAC_END_FIELD(name)		__field(u64, name)
-#define MSSFRAC_END_ASSIGN(name)					\
-	__entry->name = u64_stats_read(&conn->count[MSSFRAC_##name]);
+#define MSSFRAC_END_ASSIGN(name)	__entry->name = v[MSSFRAC_##name];
 #define MSSFRAC_END_FORMAT(name)	" " #name "=%llu"
 #define MSSFRAC_END_ARG(name)		, __entry->name
+#define MSSFRAC_END(X)			MSSFRAC_CONN_COUNTERS(X, X, X)
 
 TRACE_EVENT(conn_end,
-	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn),
-	TP_ARGS(sk, conn),
+	TP_PROTO(const struct sock *sk, const struct mssfrac_conn *conn,
+		 const u64 *v),
+	TP_ARGS(sk, conn, v),
 	TP_STRUCT__entry(
 		__field(u64, cookie)
-		MSSFRAC_CONN_COUNTERS(MSSFRAC_END_FIELD)
+		MSSFRAC_END(MSSFRAC_END_FIELD)
 		__array(u8, saddr, 16)
 		__array(u8, daddr, 16)
 		__field(u16, sport)
@@ -138,7 +138,7 @@ TRACE_EVENT(conn_end,
 	),
 	TP_fast_assign(
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
-		MSSFRAC_CONN_COUNTERS(MSSFRAC_END_ASSIGN)
+		MSSFRAC_END(MSSFRAC_END_ASSIGN)
 		mssfrac_arm_addresses(sk, (struct in6_addr *)__entry->saddr,
 				      (struct in6_addr *)__entry->daddr);
 		/* inet_num is already 0 if the port was not bound. */
@@ -148,10 +148,10 @@ TRACE_EVENT(conn_end,
 		__entry->pinned = conn->pinned;
 	),
 	TP_printk("cookie=%llu saddr=%pI6c sport=%u daddr=%pI6c dport=%u arm=%s pinned=%u"
-		  MSSFRAC_CONN_COUNTERS(MSSFRAC_END_FORMAT),
+		  MSSFRAC_END(MSSFRAC_END_FORMAT),
 		  __entry->cookie, __entry->saddr, __entry->sport,
 		  __entry->daddr, __entry->dport, show_arm(__entry->arm),
-		  __entry->pinned MSSFRAC_CONN_COUNTERS(MSSFRAC_END_ARG))
+		  __entry->pinned MSSFRAC_END(MSSFRAC_END_ARG))
 );
 
 #endif /* MSSFRAC_TRACE_H */

@@ -14,14 +14,9 @@
  * per max(RTO, 200 ms) (tcp_check_probe_timer).  After the first such stall of
  * a connection its segments are half of the window, as long as the window is
  * below one MSS.
- *
- * Sequence numbers delimit round trips, as in tcp_vegas.c (beg_snd_nxt).  One
- * ends when everything that was in flight at its start is acknowledged.
  */
-#include <linux/export.h>
-#include <linux/rcupdate.h>
-
 #include "conn.h"
+#include "rounds.h"
 #include "trace.h"
 #include "tx.h"
 #include "window.h"
@@ -69,7 +64,7 @@ static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
 			u32 goal)
 {
 	u32 mss = tcp_sk(sk)->mss_cache;
-	u32 from = conn->tx.seg;
+	u32 from = conn->policy->tx.seg;
 
 	if (!READ_ONCE(conn->mn->set.tx_steady))
 		return goal;
@@ -79,14 +74,16 @@ static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
 				   READ_ONCE(conn->mn->set.tx_frac));
 }
 
-/* Is the size too large, or too small by a step of MSS/N, for its window? */
-static bool moved(const struct sock *sk, const struct mssfrac_conn *conn)
+/* Is the size too large, or too small by a step of MSS/N, for @window? */
+static bool moved(const struct sock *sk, const struct mssfrac_conn *conn,
+		  u32 window)
 {
-	u32 seg = wanted_segment(sk, conn, conn->tx.round_wnd);
+	u32 seg = wanted_segment(sk, conn, window);
 	u32 frac = READ_ONCE(conn->mn->set.tx_frac);
+	u32 now = conn->policy->tx.seg;
 
-	return (seg < conn->tx.seg && !READ_ONCE(conn->mn->set.tx_steady)) ||
-	       seg >= conn->tx.seg + mssfrac_step(tcp_sk(sk)->mss_cache, frac);
+	return (seg < now && !READ_ONCE(conn->mn->set.tx_steady)) ||
+	       seg >= now + mssfrac_step(tcp_sk(sk)->mss_cache, frac);
 }
 
 /* Use stock segments from the next call on. */
@@ -110,11 +107,11 @@ static void back_off(struct mssfrac_tx *tx)
 }
 
 /* Stock is better; try again, but later each time. */
-static u8 give_up(struct mssfrac_conn *conn)
+static u8 give_up(struct mssfrac_policy *policy)
 {
-	back_off(&conn->tx);
-	mssfrac_count(conn, tx_reverted, 1);
-	return use_stock(&conn->tx, MSSFRAC_WHY_REVERTED);
+	back_off(&policy->tx);
+	mssfrac_count_done(policy, tx_reverted, 1);
+	return use_stock(&policy->tx, MSSFRAC_WHY_REVERTED);
 }
 
 /* Round trips of @used bytes that send what is queued, and cut already. */
@@ -150,11 +147,12 @@ static bool again(struct mssfrac_tx *tx, u8 why, bool now)
 }
 
 /* The peer's window limited a whole round trip, which delivered @acked bytes. */
-static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
+static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
+			 u32 window, u32 acked)
 {
 	u32 mss = tcp_sk(sk)->mss_cache;
-	struct mssfrac_tx *tx = &conn->tx;
-	u32 window = tx->round_wnd;
+	struct mssfrac_policy *policy = conn->policy;
+	struct mssfrac_tx *tx = &policy->tx;
 	u32 seg = wanted_segment(sk, conn, window);
 	u32 step = mssfrac_step(mss, READ_ONCE(conn->mn->set.tx_frac));
 	u32 used = per_trip(acked, window);
@@ -166,7 +164,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	if (tx->seg && window < tx->base_wnd &&
 	    window <= mssfrac_whole_segments(tx->base_wnd, mss))
 		return again(tx, MSSFRAC_WHY_REVERTED, true) ?
-		       give_up(conn) : MSSFRAC_WHY_ROUND;
+		       give_up(policy) : MSSFRAC_WHY_ROUND;
 	tx->base_wnd = max(tx->base_wnd, window);
 	if (!tx->seg) {
 		/*
@@ -183,14 +181,14 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 		/* After a failure, judge only what is cut from now on. */
 		if (tx->backoff)
 			tx->wait = queued(sk, used);
-		mssfrac_count(conn, tx_sized, 1);
+		mssfrac_count_done(policy, tx_sized, 1);
 		return MSSFRAC_WHY_SIZED;
 	}
 
 	if (seg == mss)
 		return use_stock(tx, MSSFRAC_WHY_MOVED);
 	/* Follow the window, but not up by a few bytes. */
-	if (seg < tx->seg || moved(sk, conn)) {
+	if (seg < tx->seg || moved(sk, conn, window)) {
 		tx->seg = next_segment(sk, conn, seg);
 		return MSSFRAC_WHY_STEP;
 	}
@@ -207,7 +205,7 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 			return MSSFRAC_WHY_ROUND;
 		if (tx->backoff && 1 << tx->backoff >= queued(sk, used) &&
 		    share(used, window) < tx->stock_used)
-			return give_up(conn);
+			return give_up(policy);
 		back_off(tx);
 		tx->nudge = 1;
 		return MSSFRAC_WHY_NUDGE;
@@ -221,56 +219,20 @@ static u8 choose_segment(struct sock *sk, struct mssfrac_conn *conn, u32 acked)
 	return MSSFRAC_WHY_ROUND;
 }
 
-static void round_done(struct sock *sk, struct mssfrac_conn *conn)
+/* @on: the policy is, for this connection. */
+static void round_done(const struct sock *sk, struct mssfrac_conn *conn, bool on,
+		       const struct mssfrac_round *round)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_tx *tx = &conn->tx;
-	u32 acked = tp->snd_una - tx->last_una;
-	bool limited = tp->chrono_type == TCP_CHRONO_RWND_LIMITED &&
-		       tcp_send_head(sk) && state_open(sk) && acked;
-	bool whole = limited && tx->limited;
-	u8 why = limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
+	u8 why = round->limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
 
-	tx->limited = limited;
-	mssfrac_conn_count(sk, conn);
-	if (limited) {
-		mssfrac_count(conn, tx_rounds, 1);
-		mssfrac_count(conn, tx_bytes_available, max(tx->round_wnd, acked));
-		mssfrac_count(conn, tx_bytes_used, acked);
-		if (acked < tx->round_wnd)
-			mssfrac_count(conn, tx_bytes_lost, tx->round_wnd - acked);
-	}
-	if (conn->arm != MSSFRAC_TREATED || !READ_ONCE(conn->mn->set.tx_frac))
-		use_stock(tx, why);
-	/* One that began with another limit says nothing of the window. */
-	else if (whole)
-		why = choose_segment(sk, conn, acked);
 	/* A size is that of its window, and of a larger congestion window. */
-	else if (!limited && (!tx->seg || moved(sk, conn)))
-		use_stock(tx, why);
-	trace_align(sk, conn, acked, why);
-}
-
-/*
- * Called before the kernel sends.  The segments sent after this call are in
- * flight at the next one, which therefore sets the end of the round trip.
- */
-static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_tx *tx = &conn->tx;
-
-	tx->round_wnd = max(tx->round_wnd, tp->snd_wnd);
-	if (!tx->round_open) {
-		tx->round_end = tp->snd_nxt;
-		tx->round_open = tx->round_end != tx->last_una;
-	}
-	if (!tx->round_open || before(tp->snd_una, tx->round_end))
-		return;
-	round_done(sk, conn);
-	tx->last_una = tp->snd_una;
-	tx->round_wnd = tp->snd_wnd;
-	tx->round_open = 0;
+	if (on && round->whole)
+		why = choose_segment(sk, conn, round->window, round->acked);
+	else if (conn->extended &&
+		 (!on || (!round->limited && (!conn->policy->tx.seg ||
+					      moved(sk, conn, round->window)))))
+		use_stock(&conn->policy->tx, why);
+	trace_align(sk, conn, round->window, round->acked, why);
 }
 
 /*
@@ -278,10 +240,10 @@ static void watch_rounds(struct sock *sk, struct mssfrac_conn *conn)
  * stays while it fits.  Otherwise the windows advertised between two reads,
  * which are smaller by the unread bytes, would make ever smaller segments.
  */
-static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
+static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_tx *tx = &conn->tx;
+	struct mssfrac_tx *tx = &conn->policy->tx;
 	bool waits = !tp->packets_out && tcp_send_head(sk);
 	u32 seg;
 
@@ -303,8 +265,8 @@ static u32 unstall(struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 		return 0;
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
 		tx->small_seg = seg;
-		mssfrac_count(conn, tx_unstalled, 1);
-		trace_align(sk, conn, 0, MSSFRAC_WHY_STALL);
+		mssfrac_count_done(conn->policy, tx_unstalled, 1);
+		trace_align(sk, conn, conn->rounds.window, 0, MSSFRAC_WHY_STALL);
 	}
 	return tx->small_seg;
 }
@@ -320,67 +282,59 @@ static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 	return max_t(u32, tx->seg / 2, MSSFRAC_MIN_SEG);
 }
 
+/* What was chosen for another path MTU, or for none, is not kept. */
+static void begin(struct mssfrac_tx *tx, u32 mss)
+{
+	tx->mss_cache = mss;
+	tx->small_seg = 0;
+	tx->backoff = 0;
+	tx->wait = 0;
+	use_stock(tx, MSSFRAC_WHY_MSS);
+}
+
 /* @stock: the kernel's current segment size.  Socket lock held. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct mssfrac_tx *tx;
-	u32 seg = 0;
+	struct mssfrac_tx *tx = NULL;
+	struct mssfrac_round round;
+	u32 seg;
 
 	if (!conn)
 		return stock;
-	tx = &conn->tx;
+	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac) &&
+	    mssfrac_conn_policy(&conn))
+		tx = &conn->policy->tx;
 
 	/*
 	 * A new path MTU.  The caller may be searching for segments that no
 	 * longer fit the path (tcp_simple_retransmit) and needs the real MSS.
 	 */
-	if (tx->mss_cache != tp->mss_cache) {
-		tx->mss_cache = tp->mss_cache;
-		tx->small_seg = 0;
-		tx->last_una = tp->snd_una;
-		tx->round_open = 0;
-		tx->backoff = 0;
-		tx->wait = 0;
-		use_stock(tx, MSSFRAC_WHY_MSS);
-		trace_align(sk, conn, 0, MSSFRAC_WHY_MSS);
+	if (!conn->rounds_seen || (tx && tx->mss_cache != tp->mss_cache)) {
+		mssfrac_rounds_begin(sk, conn);
+		if (tx)
+			begin(tx, tp->mss_cache);
+		trace_align(sk, conn, conn->rounds.window, 0, MSSFRAC_WHY_MSS);
 		return stock;
 	}
 
-	watch_rounds(sk, conn);
-	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac)) {
-		seg = unstall(sk, conn, stock);
-		if (!seg && state_open(sk))
-			seg = tx->nudge ? nudge(sk, tx) : tx->seg;
-	}
+	if (mssfrac_rounds_watch(sk, conn, &round))
+		round_done(sk, conn, tx, &round);
+	if (!tx)
+		return stock;
+	seg = unstall(sk, conn, stock);
+	if (!seg && state_open(sk))
+		seg = tx->nudge ? nudge(sk, tx) : tx->seg;
 	return seg && seg < stock ? seg : stock;
 }
 
-/* Set at the end: mssfrac_cc.ko may call mssfrac_tx_segment() a little longer. */
-static bool segment_gone;
-
-/*
- * The size that mssfrac_tx_mss() gives windows of one MSS and more; decides
- * nothing.  mssfrac_cc.ko calls it, with the socket and RCU locked.
- */
-u32 mssfrac_tx_segment(struct sock *sk, u32 stock)
+/* Bytes; the size in force, 0: the kernel's. */
+u32 mssfrac_tx_size(const struct mssfrac_conn *conn)
 {
-	const struct mssfrac_conn *conn;
+	const struct mssfrac_tx *tx = &conn->policy->tx;
 
-	if (READ_ONCE(segment_gone) ||
-	    !READ_ONCE(mssfrac_net(sock_net(sk))->set.tx_frac))
-		return stock;
-	conn = mssfrac_conn_get(sk);
-	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->tx.seg)
-		return stock;
-	return min(conn->tx.seg, stock);
-}
-EXPORT_SYMBOL_GPL(mssfrac_tx_segment);
-
-/* On return mssfrac_tx_segment() uses no connection and makes none. */
-void mssfrac_tx_exit(void)
-{
-	WRITE_ONCE(segment_gone, true);
-	synchronize_rcu();
+	if (!conn->extended)
+		return 0;
+	return tx->seg ? tx->seg : tx->small_seg;
 }

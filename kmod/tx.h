@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+struct mssfrac_conn;
 struct sock;
 
 /* Why the sender's state changed (tracepoint mssfrac:align). */
@@ -25,18 +26,13 @@ struct mssfrac_tx {
 	u32 seg;		/* bytes; segment size in force, 0: stock */
 	u32 small_seg;		/* bytes; size for windows below one MSS */
 	u32 mss_cache;		/* the kernel's, when seg was chosen */
-	u32 round_end;		/* sequence that ends the round trip */
-	u32 round_wnd;		/* bytes; largest window offered in it */
-	u32 base_wnd;		/* bytes; the same since stock segments last began */
-	u32 last_una;		/* snd_una at the last round's end */
+	u32 base_wnd;		/* bytes; largest window since stock segments began */
 	u16 held;		/* rounds that went well since the last wait */
 	u16 wait;		/* rounds until the next size, or nudge */
 	u8 seen;		/* enum mssfrac_tx_why: once, and not twice yet */
-	u8 unfilled:4,		/* a bit for each of the last rounds, in stock */
-	   limited:1;		/* the window limited the end of the last one */
+	u8 unfilled;		/* low 4 bits: the last rounds, in stock */
 	u8 stock_used;		/* 1/256 of the window; before seg was chosen */
 	u8 backoff:4,		/* binary logarithm of the last wait */
-	   round_open:1,	/* round_end is set */
 	   stalled:1,		/* waiting on a window below one MSS */
 	   eager:1,		/* has stalled before: do not wait again */
 	   nudge:1;		/* halve what is sent next */
@@ -44,7 +40,6 @@ struct mssfrac_tx {
 
 /* Socket lock held, any context. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock);
-u32 mssfrac_tx_segment(struct sock *sk, u32 stock);
-void mssfrac_tx_exit(void);
+u32 mssfrac_tx_size(const struct mssfrac_conn *conn);
 
 #endif /* MSSFRAC_TX_H */

@@ -77,10 +77,11 @@ check "a user of the host cannot keep the module loaded" \
 	hold setpriv --reuid 65534 --clear-groups
 check "the owner of a namespace cannot keep the module loaded" hold user
 
-# Steps: 4000 connections of a memory cgroup, without and with the module.
-# Expectation: the cgroup is charged for the states of its sockets (256 bytes
-# each; the accepted ends get a cgroup later and are not charged).  The kernel
-# sums its counts in batches: two readings differ by up to 100 KB.
+# Steps: 4000 connections of a memory cgroup: without the module, with it, and
+# with a policy on.  Expectation: the cgroup is charged for the states of its
+# sockets, 128 bytes each, and 256 if a policy acts on them (the accepted ends get
+# a cgroup later and are not charged).  The kernel sums its counts in batches: two
+# readings differ by up to 100 KB.
 mkdir "$TMP/cgroup"
 mount -t cgroup2 none "$TMP/cgroup" && defer "umount $TMP/cgroup"
 # charged: bytes of kernel memory that 4000 connections cost a new cgroup
@@ -106,16 +107,21 @@ print(slab() - before)'
 	rmdir "$group"
 }
 memory() {
-	local with without
+	local with without policy
 	echo +memory >"$TMP/cgroup/cgroup.subtree_control" || return
-	with=$(charged) || return
+	# The first of all makes caches, which stay.
+	charged >/dev/null && with=$(charged) || return
+	ip netns exec b sysctl -qw net.mssfrac.tx_frac=64 || return
+	policy=$(charged) || return
 	rmmod mssfrac
 	without=$(charged) || return
 	insmod "$MODULE" || return
-	echo "with the module $with bytes, without $without"
-	[ $((with - without)) -gt 700000 ]
+	echo "without the module $without bytes, with it $with, with a policy $policy"
+	within $((with - without)) 350000 680000 &&
+		within $((policy - without)) 860000 1200000
 }
-charges="a memory cgroup is charged for the states of its connections"
+within() { [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
+charges="a memory cgroup is charged, for connections and for their policy"
 if grep -q memory "$TMP/cgroup/cgroup.controllers"; then
 	check "$charges" memory
 else

@@ -11,14 +11,18 @@
 
 /* Tracepoints: the last reason is kept. */
 #define MSSFRAC_TRACE_H
-#define trace_align(sk, conn, acked, why)	\
-	((void)(sk), (void)(acked), last_why = (why))
+#define trace_align(sk, conn, window, acked, why)	\
+	((void)(sk), (void)(window), (void)(acked), last_why = (why))
 static int last_why;
 
+#include "../../kmod/rounds.c"
 #include "../../kmod/tx.c"
 
 static struct mssfrac_net mn;
-static struct mssfrac_conn conn;
+static _Alignas(8) char room[sizeof(struct mssfrac_conn) +
+			     sizeof(struct mssfrac_policy)];
+static struct mssfrac_conn *const conn = (struct mssfrac_conn *)room;
+static bool no_memory;
 static struct tcp_sock tcp;
 static struct sock *sk = (struct sock *)&tcp;
 
@@ -29,13 +33,21 @@ static void *the_namespace(void)
 
 static struct mssfrac_conn *the_connection(void)
 {
-	return &conn;
+	return conn;
 }
 
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 {
 	(void)sk;
 	return NULL;
+}
+
+struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *one)
+{
+	if (no_memory)
+		return NULL;
+	one->extended = 1;
+	return one;
 }
 struct mssfrac_conns mssfrac_conns;
 unsigned int mssfrac_net_id;
@@ -56,7 +68,7 @@ static bool limited;
 /* One round trip; why the state moved at its end. */
 static int round_trip(void)
 {
-	bool own = conn.tx.seg;
+	bool own = conn->policy->tx.seg;
 
 	/* All that was in flight is acknowledged, */
 	tcp.snd_una = tcp.snd_nxt;
@@ -65,7 +77,7 @@ static int round_trip(void)
 	last_why = MSSFRAC_WHY_ROUND;
 	given = mssfrac_tx_mss(sk, tcp.mss_cache);
 	/* and the next window goes out. */
-	tcp.snd_nxt += conn.tx.seg ? own_bytes : stock_bytes;
+	tcp.snd_nxt += conn->policy->tx.seg ? own_bytes : stock_bytes;
 	tcp.write_seq = tcp.snd_nxt + backlog;
 	mssfrac_tx_mss(sk, tcp.mss_cache);
 	return last_why;
@@ -74,14 +86,14 @@ static int round_trip(void)
 /* A connection with a window of @bytes, in segments of @mss; both arms equal. */
 static void connect(u32 mss, u32 bytes)
 {
-	memset(&conn, 0, sizeof(conn));
+	memset(room, 0, sizeof(room));
 	memset(&mn, 0, sizeof(mn));
 	memset(&tcp, 0, sizeof(tcp));
 	mn.set.tx_frac = 64;
 	mn.set.seg_max = 32;
-	conn.sk = sk;
-	conn.mn = &mn;
-	conn.arm = MSSFRAC_TREATED;
+	conn->sk = sk;
+	conn->mn = &mn;
+	conn->arm = MSSFRAC_TREATED;
 	tcp.mss_cache = mss;
 	tcp.snd_cwnd = 100;
 	tcp.max_window = 1 << 20;
@@ -160,33 +172,33 @@ static void sizes(void)
 {
 	check("a size after two whole round trips that left a part of the window",
 	      within(choose(MSS, WINDOW), 3, 3) &&
-	      within(conn.tx.seg, 6512, 6512) && given == 6512);
+	      within(conn->policy->tx.seg, 6512, 6512) && given == 6512);
 	check("it stays as long as the window does",
 	      until(MSSFRAC_WHY_REVERTED, 5000) > 5000 &&
-	      within(conn.tx.seg, 6512, 6512));
+	      within(conn->policy->tx.seg, 6512, 6512));
 
 	choose(MSS, WINDOW);
 	own_window = own_bytes = WINDOW - 800;
 	round_trip();
 	round_trip();
-	check("the size follows the window down", within(conn.tx.seg, 6312, 6312));
+	check("the size follows the window down", within(conn->policy->tx.seg, 6312, 6312));
 	own_window = own_bytes = WINDOW - 400;
 	round_trip();
 	round_trip();
-	check("not up by less than MSS/64", within(conn.tx.seg, 6312, 6312));
+	check("not up by less than MSS/64", within(conn->policy->tx.seg, 6312, 6312));
 	own_window = own_bytes = WINDOW;
 	round_trip();
 	round_trip();
-	check("up by more", within(conn.tx.seg, 6512, 6512));
+	check("up by more", within(conn->policy->tx.seg, 6512, 6512));
 	own_window = own_bytes = 4 * MSS;
 	check("and is given up where full-sized segments fill it",
-	      within(until(MSSFRAC_WHY_MOVED, 100), 1, 2) && !conn.tx.seg);
+	      within(until(MSSFRAC_WHY_MOVED, 100), 1, 2) && !conn->policy->tx.seg);
 
 	choose(MSS, WINDOW);
 	tcp.mss_cache = MSS - 500;
 	check("a new path MTU ends all of it",
 	      mssfrac_tx_mss(sk, MSS - 500) == MSS - 500 &&
-	      last_why == MSSFRAC_WHY_MSS && !conn.tx.seg);
+	      last_why == MSSFRAC_WHY_MSS && !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	tcp.inet_conn.icsk_ca_state = TCP_CA_Recovery;
 	check("in recovery the size is the kernel's",
@@ -233,7 +245,7 @@ static void conditions(void)
 	check("nor where the window is not the limit",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
 	connect(MSS, WINDOW);
-	conn.arm = MSSFRAC_STOCK;
+	conn->arm = MSSFRAC_STOCK;
 	check("nor in the stock arm", until(MSSFRAC_WHY_SIZED, 300) > 300);
 	connect(MSS, 33 * MSS);
 	check("nor in a window of more segments than asked for",
@@ -276,7 +288,7 @@ static void beginnings(void)
 	stock_bytes = WHOLE;
 	until(MSSFRAC_WHY_SIZED, 100);
 	check("nor its window, which our segments need not be worth",
-	      until(MSSFRAC_WHY_REVERTED, 300) > 300 && conn.tx.seg);
+	      until(MSSFRAC_WHY_REVERTED, 300) > 300 && conn->policy->tx.seg);
 
 	connect(MSS, 2 * WINDOW);
 	stock_bytes = 2 * WINDOW;
@@ -289,7 +301,7 @@ static void beginnings(void)
 	limited = true;
 	until(MSSFRAC_WHY_SIZED, 100);
 	check("nor one from before another limit",
-	      until(MSSFRAC_WHY_REVERTED, 300) > 300 && conn.tx.seg);
+	      until(MSSFRAC_WHY_REVERTED, 300) > 300 && conn->policy->tx.seg);
 
 	choose(MSS, WINDOW);
 	own_bytes = 3 * 6512;
@@ -297,7 +309,7 @@ static void beginnings(void)
 		limited = i & 1;
 		sized = sized || round_trip() == MSSFRAC_WHY_NUDGE;
 	}
-	check("and none is missing a segment", !sized && conn.tx.seg);
+	check("and none is missing a segment", !sized && conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	limited = false;
 	own_window = WINDOW - 800;
@@ -305,7 +317,7 @@ static void beginnings(void)
 	limited = true;
 	round_trip();
 	check("nor is the size too large, until the next",
-	      within(conn.tx.seg, 6512, 6512) &&
+	      within(conn->policy->tx.seg, 6512, 6512) &&
 	      round_trip() == MSSFRAC_WHY_STEP);
 }
 
@@ -321,7 +333,7 @@ static void guards(void)
 	      until(MSSFRAC_WHY_REVERTED, 300) > 300);
 	own_window = own_bytes = WHOLE;
 	check("one that is not is given up after two round trips",
-	      within(until(MSSFRAC_WHY_REVERTED, 100), 2, 3) && !conn.tx.seg);
+	      within(until(MSSFRAC_WHY_REVERTED, 100), 2, 3) && !conn->policy->tx.seg);
 	own_window = own_bytes = WINDOW;
 	round_trip();
 	choose(MSS, WINDOW);
@@ -356,16 +368,16 @@ static void guards(void)
 	limited = false;
 	round_trip();
 	check("a round trip with another limit ends no size",
-	      within(conn.tx.seg, 6512, 6512));
+	      within(conn->policy->tx.seg, 6512, 6512));
 	own_window = WINDOW - 5000;
 	round_trip();
 	round_trip();
-	check("but one in another window", !conn.tx.seg);
+	check("but one in another window", !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	limited = false;
 	tcp.snd_cwnd = 4;
 	round_trip();
-	check("or where the congestion window is the limit", !conn.tx.seg);
+	check("or where the congestion window is the limit", !conn->policy->tx.seg);
 }
 
 static void unscaled(void)
@@ -374,7 +386,7 @@ static void unscaled(void)
 	tcp.rx_opt.snd_wscale = 0;
 	until(MSSFRAC_WHY_SIZED, 100);
 	check("without window scaling a full-sized segment fits beside any other",
-	      within(conn.tx.seg, 3354, 3356));
+	      within(conn->policy->tx.seg, 3354, 3356));
 	connect(MSS, MSS + MSS / 32);
 	tcp.rx_opt.snd_wscale = 0;
 	check("and none is chosen where that takes too many",
@@ -431,7 +443,7 @@ static void stuck(void)
 	choose(MSS, 33108);
 	own_bytes = 3 * 8276;
 	check("where it sends more, stock after a nudge",
-	      within(in_vain(&n), 1, 1) && within(n, 4, 6) && !conn.tx.seg);
+	      within(in_vain(&n), 1, 1) && within(n, 4, 6) && !conn->policy->tx.seg);
 	check("and a size again, but later",
 	      within(until(MSSFRAC_WHY_SIZED, 100), 4, 5));
 	in_vain(&n);
@@ -452,7 +464,7 @@ static void stuck(void)
 	for (n = 0; n < 3; n++)
 		round_trip();
 	check("bytes acknowledged with a window of zero are no share of it",
-	      !conn.tx.seg);
+	      !conn->policy->tx.seg);
 }
 
 static void pairs(void)
@@ -460,11 +472,11 @@ static void pairs(void)
 	connect_loopback(15);
 	check("a chunk that holds one segment gets two",
 	      within(until(MSSFRAC_WHY_SIZED, 100), 3, 3) &&
-	      within(conn.tx.seg, 28998, 28998));
+	      within(conn->policy->tx.seg, 28998, 28998));
 	connect_loopback(14);
 	check("larger ones where the congestion window is short of segments",
 	      within(until(MSSFRAC_WHY_SIZED, 100), 3, 3) &&
-	      within(conn.tx.seg, 31230, 31230));
+	      within(conn->policy->tx.seg, 31230, 31230));
 	connect_loopback(13);
 	check("and none where a chunk would not hold two of them",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
@@ -477,19 +489,19 @@ static void steps(void)
 	own_bytes = WINDOW;
 	until(MSSFRAC_WHY_SIZED, 100);
 	check("step by step: the first size is MSS/64 below",
-	      within(conn.tx.seg, 8809, 8809));
+	      within(conn->policy->tx.seg, 8809, 8809));
 	check("the next one a round trip later",
 	      within(until(MSSFRAC_WHY_STEP, 100), 1, 1) &&
-	      within(conn.tx.seg, 8670, 8670));
+	      within(conn->policy->tx.seg, 8670, 8670));
 	for (int i = 0; i < 100; i++)
 		round_trip();
-	check("down to the wanted one", within(conn.tx.seg, 6512, 6512));
+	check("down to the wanted one", within(conn->policy->tx.seg, 6512, 6512));
 	connect_loopback(15);
 	mn.set.tx_steady = 1;
 	own_bytes = 405995;
 	until(MSSFRAC_WHY_SIZED, 100);
 	check("where a chunk holds one segment, from half a chunk down",
-	      within(conn.tx.seg, 32607 - 1023, 32607 - 1023));
+	      within(conn->policy->tx.seg, 32607 - 1023, 32607 - 1023));
 }
 
 static void stalls(void)
@@ -515,9 +527,46 @@ static void stalls(void)
 	check("it does not wait a second time", mssfrac_tx_mss(sk, MSS) == 2000);
 }
 
+/* What is counted, and kept, without a policy. */
+static void watches(void)
+{
+	connect(MSS, WINDOW);
+	conn->arm = MSSFRAC_STOCK;
+	memset(&conn->seen, 0, sizeof(conn->seen));
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	check("each round trip that the window limits is counted, in stock too",
+	      conn->seen.tx_rounds.v == 10 &&
+	      conn->seen.tx_bytes_used.v == 10 * WHOLE &&
+	      conn->seen.tx_bytes_lost.v == 10 * (WINDOW - WHOLE));
+
+	memset(room, 0, sizeof(room));
+	conn->sk = sk;
+	conn->mn = &mn;
+	conn->arm = MSSFRAC_TREATED;
+	mn.set.tx_frac = 0;
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	check("nothing more is kept while the policy is off",
+	      conn->seen.tx_rounds.v && !conn->extended);
+	mn.set.tx_frac = 64;
+	no_memory = true;
+	check("without memory the connection stays stock",
+	      until(MSSFRAC_WHY_SIZED, 100) > 100 && !conn->extended &&
+	      given == MSS);
+	no_memory = false;
+	check("and with it, it is treated after two round trips",
+	      round_trip() == MSSFRAC_WHY_MSS && conn->extended &&
+	      within(until(MSSFRAC_WHY_SIZED, 100), 2, 2));
+	mn.set.tx_frac = 0;
+	round_trip();
+	check("what was chosen ends with the policy",
+	      !conn->policy->tx.seg && given == MSS);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..65\n");
+	printf("KTAP version 1\n1..70\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -528,5 +577,6 @@ int main(void)
 	pairs();
 	steps();
 	stalls();
-	return failures || cases != 65;
+	watches();
+	return failures || cases != 70;
 }

@@ -26,6 +26,7 @@ typedef uint64_t u64;
 #define EXPORT_SYMBOL_GPL(name)
 #define synchronize_rcu()	((void)0)
 #define likely(x)		(x)
+#define unlikely(x)		(x)
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
