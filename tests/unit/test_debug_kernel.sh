@@ -9,7 +9,8 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/bin" "$tmp/tree/scripts"
-cp "$top"/scripts/{debug-kernel,debug-kernel.config,kbuild.sh,setup} "$tmp/tree/scripts/"
+cp "$top"/scripts/{debug-kernel,debug-kernel.config,kbuild.sh,root,setup} \
+	"$tmp/tree/scripts/"
 cp "$top/KERNELS" "$tmp/tree/"
 hash=$(grep '^CONFIG_' "$top/scripts/debug-kernel.config" | sha256sum |
 	cut -c 1-12)
@@ -49,7 +50,7 @@ expect() {
 }
 
 echo "KTAP version 1"
-echo "1..10"
+echo "1..14"
 
 offers "6.12.9-1~deb12u1"
 expect "an unknown word" 2 "usage:" --paths
@@ -65,6 +66,13 @@ expect "what is built is found, a tilde in its version too" 0 \
 echo "# a comment" >>"$tmp/tree/scripts/debug-kernel.config"
 expect "a comment in the configuration is no other build" 0 \
 	"/vmlinuz-6.12.9-1.deb12u1$"
+expect "a series that KERNELS does not have" 2 "KERNELS has no 6.9: it has 6" 6.9
+expect "a build of another series is another build" 3 \
+	"not built; run scripts/debug-kernel 7.2" --path 7.2
+built 7.2.x "$hash"
+expect "what is built of another release is found" 0 \
+	"/debug-kernel-7.2.x-$hash/vmlinuz-7.2.x$" --path 7.2
+expect "and is not taken for the usual series" 0 "/vmlinuz-6.12.9-1.deb12u1$"
 offers "(none)"
 expect "without package sources the newest there is does" 0 \
 	"/vmlinuz-6.12.9-1.deb12u1$"
