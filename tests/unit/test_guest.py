@@ -74,6 +74,18 @@ def test_verdict(tmp_path, monkeypatch, wanted, status, log):
     assert verdict(tmp_path, monkeypatch, status, log) == wanted
 
 
+def test_what_a_splat_is_about_is_printed(tmp_path, monkeypatch, capfd):
+    """Not only the lines that match: the functions are what one needs."""
+    trace = "".join(f"[3.0]  function_{n}+0x1/0x2\n" for n in range(9))
+    assert verdict(tmp_path, monkeypatch, "rc 0\nend\n", LOG +
+                   "[1.0] before\n[2.0] watchdog: BUG: soft lockup - CPU#0\n"
+                   f"[2.0] Call Trace:\n{trace}" + "[4.0] after\n" * 100 +
+                   "[5.0] INFO: task ip:1 blocked for more than 120 s\n") == 1
+    said = capfd.readouterr().err
+    assert "function_8" in said and "task ip:1" in said and "before" not in said
+    assert len(said.splitlines()) < 70
+
+
 WARN_AT_BOOT = """[0.1] Linux version 6.12
 [0.2] ------------[ cut here ]------------
 [0.2] WARNING: CPU: 0 PID: 1 at kernel/sched/core.c:9 sched_init+0x1/0x2

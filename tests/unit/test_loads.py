@@ -409,3 +409,14 @@ def test_a_signal_while_transfers_get_ready_leaves_none(monkeypatch):
         loads.several(cell, [ends.of(cell)] * 2, gate=True)
     assert [process.poll() is None for process in started] == [False, False]
     assert pipes() == before
+
+
+def test_a_guest_whose_clock_leaps_waits_longer(monkeypatch):
+    cell = Cell(load="iperf3", warmup_ms=1000, measure_ms=3000)
+    monkeypatch.delenv("MSSFRAC_GUEST", raising=False)
+    usual = servers.limit_s(cell)
+    assert usual == 160
+    monkeypatch.setenv("MSSFRAC_GUEST", "fast")
+    assert servers.limit_s(cell) == usual
+    monkeypatch.setenv("MSSFRAC_GUEST", "deterministic")
+    assert servers.limit_s(cell) == usual + servers.HOST_S
