@@ -218,14 +218,14 @@ orders() {
 }
 check "both modules load and unload in any order" orders
 
-# Linux before 6.12 keeps a reference to a restricted congestion control that it
-# refuses as the default of a namespace (tcp_set_default_congestion_control), and
-# its module then stays.  So this is tried last, and on a copy of another name.
+# Some kernels keep a reference to a restricted congestion control that they refuse
+# as the default of a namespace (tcp_set_default_congestion_control), and its module
+# then stays.  So this is tried last, and on a copy of another name.
 refused() {
 	LC_ALL=C sed 's/mssfrac/mssfrak/g; s/mssfrak-debug/mssfrac-debug/g' \
 		"$CC_MODULE" >"$TMP/mssfrak_cc.ko"
 	insmod "$TMP/mssfrak_cc.ko" && ! set_cc a mssfrak 2>"$TMP/err" &&
 		grep "not permitted" "$TMP/err" || return 1
-	rmmod mssfrak_cc || [[ $(uname -r) == 6.1.* ]]
+	rmmod mssfrak_cc || [[ $(uname -r) =~ ^(6\.1|7\.2)\. ]]
 }
 check "a namespace cannot make it its default" refused

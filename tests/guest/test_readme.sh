@@ -6,4 +6,8 @@
 	echo "1..0 # SKIP it loads a module into the running kernel; use tests/run"
 	exit 4
 }
+[ -e /sys/kernel/btf/vmlinux ] || {
+	echo "1..0 # SKIP pathprof needs BTF, which this kernel has not"
+	exit 4
+}
 exec "$(dirname "$0")/../readme" guest

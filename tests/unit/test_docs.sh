@@ -58,7 +58,7 @@ check_settings() {
 }
 
 check_counters() {
-	same "$(sed -n 's/^\tX(\([a-z_]*\)).*/\1/p' "$tree/kmod/counters.h")" \
+	same "$(sed -n 's/^\t[A-Z]*(\([a-z_]*\)).*/\1/p' "$tree/kmod/counters.h")" \
 		"$(section COUNTERS <"$(doc mssfrac.4.rst)" | rows | cut -d' ' -f1)"
 }
 
@@ -294,7 +294,7 @@ plant settings kmod/settings.h 's/(seg_max.*) 32/\1 33/'
 plant settings kmod/window.h 's/(MSSFRAC_MAX_FRAC\t)64/\163/'
 plant settings kmod/settings.h 's/ab_seed/ab_key/'
 plant settings "$module" 's/^tx_frac /tx_part /'
-plant counters kmod/counters.h 's/X\(tx_sized\)/X(tx_held)/'
+plant counters kmod/counters.h 's/DONE\(tx_sized\)/DONE(tx_held)/'
 plant counters "$module" 's/^rx_raised /rx_grown  /'
 plant whys kmod/trace.h 's/"stall"/"stalled"/'
 plant whys kmod/tx.h '/^\tMSSFRAC_WHY_SIZED,/d'
