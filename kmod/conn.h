@@ -51,7 +51,7 @@ struct mssfrac_conn {
 	u8 arm;			/* enum mssfrac_arm; fixed at creation */
 	u8 pinned:1,		/* the socket's mark picked the arm */
 	   extended:1,		/* policy[0] is there; fixed at creation */
-	   rounds_seen:1,		/* rounds.last_una is valid */
+	   rounds_seen:1,	/* rounds.last_una is valid */
 	   round_open:1,	/* rounds.end is set */
 	   limited:1;		/* the window limited the end of the last round */
 	struct mssfrac_policy policy[];

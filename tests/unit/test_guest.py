@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -300,6 +301,31 @@ def test_a_fetched_kernel_replaces_none_that_set_up_chose(tmp_path,
     for release, path in fetched.items():
         assert guest.find_kernel(release) == path
         assert guest.root_of(path) is None
+
+
+def test_what_a_guest_has_in_memory(tmp_path, monkeypatch):
+    """The folders of the root, without what is large and seldom read, and those of
+    the tree."""
+    guest = load()
+    root, tree = tmp_path / "root", tmp_path / "tree"
+    for name in ("usr/lib/locale/C.utf8/LC_TIME", "usr/lib/python3/dist-packages/x.py",
+                 "usr/lib/python3.13/json/decoder.py",
+                 "usr/lib/python3.13/test/test_json.py",
+                 "usr/lib/python3.13/dist-packages/numpy.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    for name in ("tests/lib.sh", "userspace/mssab/test/kept.py", "kmod/main.c"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("")
+    monkeypatch.setattr(guest, "TOP", tree)
+    script = guest.in_memory(tmp_path, root)
+    with tarfile.open(tmp_path / "memory.tar") as packed:
+        files = {name.removeprefix(f"{tree}/".lstrip("/"))
+                 for name in packed.getnames() if "." in Path(name).name}
+    assert files - {"usr/lib/python3.13"} == {
+        "usr/lib/locale/C.utf8", "usr/lib/python3.13/json/decoder.py",
+        "tests/lib.sh", "userspace/mssab/test/kept.py"}
+    assert f"/usr/lib/python3.13 {tree}/userspace {tree}/tests;" in script
 
 
 def test_staged_tools_are_of_the_root(tmp_path, monkeypatch):
