@@ -16,10 +16,7 @@
  *   live connections and the sums of those that ended.
  * - Probes are preemptible on some kernels (SRCU since 7.2).  They hold the RCU
  *   read lock from the look-up to the last use of a state.
- * - Readers of the sums take no lock: they walk the live connections under RCU
- *   and repeat the walk if one ended or was extended meanwhile.  A socket may be freed
- *   during the walk; its memory is type-stable (SLAB_TYPESAFE_BY_RCU), and the
- *   repetition discards what was read of it.
+ * - Readers of the sums take no lock (counters.c).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -36,7 +33,7 @@
 #include "netns.h"
 #include "trace.h"
 
-/* The sizes of slabs; those of 192 and 512 bytes are next. */
+/* Sizes of slabs: one byte more costs 64 and 256. */
 static_assert(sizeof(struct mssfrac_conn) <= 128);
 static_assert(sizeof(struct mssfrac_conn) + sizeof(struct mssfrac_policy) <= 256);
 
@@ -46,9 +43,6 @@ static bool unloading;
 static struct {
 	spinlock_t lock;	/* of the buckets of one shard */
 } ____cacheline_aligned_in_smp bucket_locks[MSSFRAC_SHARDS];
-
-/* Walks of a shard's connections before the reader takes the lock. */
-#define LOCKLESS_WALKS 3
 
 static unsigned int shard_of(const struct sock *sk)
 {
@@ -82,7 +76,7 @@ static struct mssfrac_conn *conn_alloc(const struct sock *sk, bool extended)
 	return conn;
 }
 
-/* Will a policy act on a connection of @arm, as the settings are now? */
+/* Do the current settings let a policy act on a connection of @arm? */
 static bool acted_on(const struct mssfrac_settings *set, enum mssfrac_arm arm)
 {
 	return READ_ONCE(set->rx_mss_est) ||
@@ -90,7 +84,7 @@ static bool acted_on(const struct mssfrac_settings *set, enum mssfrac_arm arm)
 		(READ_ONCE(set->tx_frac) || READ_ONCE(set->rx_frac)));
 }
 
-/* One that is @older than the module keeps the counts to start from. */
+/* @older than the module: store the socket's counts to start from. */
 static struct mssfrac_conn *conn_make(const struct sock *sk, bool older)
 {
 	struct mssfrac_net *mn = mssfrac_net(sock_net(sk));
@@ -129,8 +123,8 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, bool older)
 }
 
 /*
- * A larger copy of @conn takes its place, with room for what a policy keeps.
- * Its socket is locked, so nobody else uses @conn but readers of the sums.
+ * Replace @conn by a copy with room for the state of the policies.  The caller
+ * holds the socket lock, so only readers of the sums still use @conn.
  */
 struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *conn)
 {
@@ -163,52 +157,6 @@ struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 	return conn_make(sk, true);
 }
 
-/* The part that a connection counts only if a policy may act on it. */
-static void add_done(const struct mssfrac_conn *conn, u64 *v)
-{
-	const struct mssfrac_policy *policy = conn->policy;
-
-#define X(name)	v[MSSFRAC_##name] += u64_stats_read(&policy->done.name);
-	MSSFRAC_CONN_COUNTERS(MSSFRAC_NO_FIELD, X, MSSFRAC_NO_FIELD)
-#undef X
-}
-
-/*
- * Add the counters of @conn, and what its socket counted since then.  For one
- * that lives, each is one of a moment of the call, and none is ever less than
- * in a call before.
- */
-static void add_conn(const struct mssfrac_conn *conn, u64 *v)
-{
-	const struct tcp_sock *tp = tcp_sk(conn->sk);
-	bool extended = conn->extended;
-	u64 one[MSSFRAC_NR_COUNTERS] = {};
-	int i;
-
-#define X(name)	one[MSSFRAC_##name] = u64_stats_read(&conn->seen.name);
-	MSSFRAC_CONN_COUNTERS(X, MSSFRAC_NO_FIELD, MSSFRAC_NO_FIELD)
-#undef X
-	if (extended)
-		add_done(conn, one);
-	/* Never read a count of the socket older than the copy of it. */
-	smp_rmb();
-	one[MSSFRAC_rx_segments] +=
-		mssfrac_conn_uncounted(one[MSSFRAC_rx_segments],
-				       READ_ONCE(tp->data_segs_in),
-				       extended ? conn->policy->first_in : 0);
-	one[MSSFRAC_tx_segments] +=
-		mssfrac_conn_uncounted(one[MSSFRAC_tx_segments],
-				       READ_ONCE(tp->data_segs_out),
-				       extended ? conn->policy->first_out : 0);
-	one[MSSFRAC_tx_bytes_available] = one[MSSFRAC_tx_bytes_used] +
-					  one[MSSFRAC_tx_bytes_lost];
-	one[MSSFRAC_rx_bytes_available] = one[MSSFRAC_rx_bytes_advertised] +
-					  one[MSSFRAC_rx_bytes_lost];
-	one[MSSFRAC_connections] = 1;
-	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
-		v[i] += one[i];
-}
-
 /* Move the connection's counters to its namespace. */
 static void conn_end(struct mssfrac_conn *conn, unsigned int shard)
 {
@@ -220,7 +168,7 @@ static void conn_end(struct mssfrac_conn *conn, unsigned int shard)
 	/* A probe and the sweep found it: the other one was first. */
 	if (hlist_unhashed(&conn->node))
 		return;
-	add_conn(conn, last);
+	mssfrac_counters_add(conn, last);
 	trace_conn_end(conn->sk, conn, last);
 	spin_lock(&s->lock);
 	write_seqcount_begin(&s->changes);
@@ -265,54 +213,6 @@ static void probe_inet_sock_set_state(void *data, const struct sock *sk,
 static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 {
 	socket_ends(sk);
-}
-
-/* Connections of a shard: those that ended, and those that live. */
-static void add_shard(const struct mssfrac_shard *s,
-		      struct mssfrac_totals *totals)
-{
-	const struct mssfrac_conn *conn;
-	int arm, i;
-
-	for (arm = 0; arm < MSSFRAC_ARMS; arm++)
-		for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
-			totals->v[arm][i] += s->ended.v[arm][i];
-	hlist_for_each_entry_rcu(conn, &s->live, live, lockdep_is_held(&s->lock))
-		add_conn(conn, totals->v[conn->arm]);
-}
-
-/*
- * Sum of all connections of a namespace.  Locked only where connections end
- * so fast that no walk is complete; then others of this namespace wait, and
- * none of another.
- */
-void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
-{
-	int shard, walk;
-
-	memset(totals, 0, sizeof(*totals));
-	for (shard = 0; shard < MSSFRAC_SHARDS; shard++) {
-		const struct mssfrac_totals before = *totals;
-		struct mssfrac_shard *s = &mn->shards[shard];
-		bool complete = false;
-
-		for (walk = 0; walk < LOCKLESS_WALKS && !complete; walk++) {
-			unsigned int changes = read_seqcount_begin(&s->changes);
-
-			*totals = before;
-			rcu_read_lock();
-			add_shard(s, totals);
-			rcu_read_unlock();
-			complete = !read_seqcount_retry(&s->changes, changes);
-		}
-		if (!complete) {
-			*totals = before;
-			spin_lock_bh(&s->lock);
-			add_shard(s, totals);
-			spin_unlock_bh(&s->lock);
-		}
-		cond_resched();
-	}
 }
 
 /* Found by name, because the symbols of these tracepoints are not exported. */

@@ -22,7 +22,7 @@
 #define MSSFRAC_COUNT_FIELD(name)	u64_stats_t name;
 #define MSSFRAC_NO_FIELD(name)
 
-/* What a connection needs once a policy may act on it. */
+/* State of the policies; allocated once one may act on the connection. */
 struct mssfrac_policy {
 	struct mssfrac_tx tx;
 	struct mssfrac_rx rx;
@@ -31,10 +31,10 @@ struct mssfrac_policy {
 	struct {
 		MSSFRAC_CONN_COUNTERS(MSSFRAC_NO_FIELD, MSSFRAC_COUNT_FIELD,
 				      MSSFRAC_NO_FIELD)
-	} done;
+	} count;
 };
 
-/* The rest is what each connection takes, with all policies off too. */
+/* State of a connection; every one has it, also with all policies off. */
 struct mssfrac_conn {
 	struct hlist_node node;	/* in its bucket; unhashed once it has ended */
 	struct hlist_node live;	/* in the shard of its namespace */
@@ -44,7 +44,7 @@ struct mssfrac_conn {
 		struct {
 			MSSFRAC_CONN_COUNTERS(MSSFRAC_COUNT_FIELD,
 					      MSSFRAC_NO_FIELD, MSSFRAC_NO_FIELD)
-		} seen;
+		} count;
 		struct rcu_head rcu;	/* once it has ended or was extended */
 	};
 	struct mssfrac_rounds rounds;
@@ -57,11 +57,9 @@ struct mssfrac_conn {
 	struct mssfrac_policy policy[];
 };
 
-/* Add to a counter of the connection.  Under the socket lock. */
-#define mssfrac_count(conn, counter, n)					\
-	u64_stats_add(&(conn)->seen.counter, n)
-#define mssfrac_count_done(policy, counter, n)				\
-	u64_stats_add(&(policy)->done.counter, n)
+/* Add to a counter of a connection or of its policies.  Under the socket lock. */
+#define mssfrac_count(holder, counter, n)				\
+	u64_stats_add(&(holder)->count.counter, n)
 
 struct mssfrac_conns {
 	struct hlist_head *buckets;
@@ -75,7 +73,6 @@ int mssfrac_conn_init(void);
 void mssfrac_conn_exit(void);
 struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk);
 struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *conn);
-void mssfrac_conn_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals);
 
 static inline u32 mssfrac_conn_hash(const struct sock *sk)
 {
@@ -128,18 +125,21 @@ static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 	return likely(conn) ? conn : mssfrac_conn_new(sk);
 }
 
-/* Of a policy that is on for @conn; NULL without memory: stock behaviour. */
-static inline struct mssfrac_policy *mssfrac_conn_policy(struct mssfrac_conn **conn)
+/*
+ * Has *@conn room for the state of the policies?  If not, a larger copy replaces
+ * it.  False without memory: stock behaviour.
+ */
+static inline bool mssfrac_conn_extended(struct mssfrac_conn **conn)
 {
-	struct mssfrac_conn *extended = *conn;
+	struct mssfrac_conn *extended;
 
-	if (unlikely(!extended->extended)) {
-		extended = mssfrac_conn_extend(*conn);
-		if (!extended)
-			return NULL;
-		*conn = extended;
-	}
-	return extended->policy;
+	if (likely((*conn)->extended))
+		return true;
+	extended = mssfrac_conn_extend(*conn);
+	if (!extended)
+		return false;
+	*conn = extended;
+	return true;
 }
 
 /*
@@ -158,8 +158,8 @@ static inline void mssfrac_conn_count(const struct sock *sk,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 first_in = conn->extended ? conn->policy->first_in : 0;
 	u32 first_out = conn->extended ? conn->policy->first_out : 0;
-	u64 in = u64_stats_read(&conn->seen.rx_segments);
-	u64 out = u64_stats_read(&conn->seen.tx_segments);
+	u64 in = u64_stats_read(&conn->count.rx_segments);
+	u64 out = u64_stats_read(&conn->count.tx_segments);
 
 	mssfrac_count(conn, rx_segments,
 		      mssfrac_conn_uncounted(in, READ_ONCE(tp->data_segs_in),

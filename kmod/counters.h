@@ -10,29 +10,30 @@
 
 #include "arm.h"
 
+struct mssfrac_conn;
 struct net;
 
 /*
- * Name, and what it counts.  SEEN ones are kept for each connection, DONE ones
- * for those that a policy may act on.  SUM is of the two bytes that follow.
+ * Name, and what it counts.  Every connection stores the CONN ones, and those
+ * that a policy may act on the POLICY ones.  SUM: the next two, added on reading.
  */
-#define MSSFRAC_CONN_COUNTERS(SEEN, DONE, SUM)				\
+#define MSSFRAC_CONN_COUNTERS(CONN, POLICY, SUM)			\
 	/* Sender; bytes are of round trips limited by the window */	\
-	SEEN(tx_segments)	/* data segments sent */		\
-	SEEN(tx_rounds)		/* round trips limited by the peer's window */ \
+	CONN(tx_segments)	/* data segments sent */		\
+	CONN(tx_rounds)		/* round trips limited by the peer's window */ \
 	SUM(tx_bytes_available)	/* bytes advertised for those rounds */	\
-	SEEN(tx_bytes_used)	/* bytes acknowledged in them */	\
-	SEEN(tx_bytes_lost)	/* bytes advertised and not used */	\
-	DONE(tx_sized)		/* segment sizes chosen */		\
-	DONE(tx_reverted)	/* given up: the window shrank */	\
-	DONE(tx_unstalled)	/* sizes chosen for a window below one MSS */ \
+	CONN(tx_bytes_used)	/* bytes acknowledged in them */	\
+	CONN(tx_bytes_lost)	/* bytes advertised and not used */	\
+	POLICY(tx_sized)	/* segment sizes chosen */		\
+	POLICY(tx_reverted)	/* given up: the window shrank */	\
+	POLICY(tx_unstalled)	/* sizes chosen for a window below one MSS */ \
 	/* Receiver, per window selected */				\
-	SEEN(rx_segments)	/* data segments received */		\
-	SEEN(rx_windows)	/* non-zero windows selected */		\
-	DONE(rx_raised)		/* windows above the kernel's choice */	\
+	CONN(rx_segments)	/* data segments received */		\
+	CONN(rx_windows)	/* non-zero windows selected */		\
+	POLICY(rx_raised)	/* windows above the kernel's choice */	\
 	SUM(rx_bytes_available)	/* bytes that fit into the buffer */	\
-	SEEN(rx_bytes_advertised) /* bytes advertised */		\
-	SEEN(rx_bytes_lost)	/* bytes not advertised, for alignment */
+	CONN(rx_bytes_advertised) /* bytes advertised */		\
+	CONN(rx_bytes_lost)	/* bytes not advertised, for alignment */
 
 #define MSSFRAC_COUNTERS(X)						\
 	X(connections)		/* connections seen */			\
@@ -49,6 +50,7 @@ struct mssfrac_totals {
 	u64 v[MSSFRAC_ARMS][MSSFRAC_NR_COUNTERS];
 };
 
+void mssfrac_counters_add(const struct mssfrac_conn *conn, u64 *v);
 int mssfrac_counters_register(struct net *net);
 void mssfrac_counters_unregister(struct net *net);
 

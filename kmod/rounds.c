@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Round trips of a sender, and what those that the peer's window limited used
- * of it.  Counted with all policies off too; tx.c decides at their ends.
+ * Delimits a sender's round trips, and counts how much of the peer's window those
+ * used that it limited.  Runs with all policies off, too; tx.c decides at the end
+ * of a round trip.
  *
  * Sequence numbers delimit round trips, as in tcp_vegas.c (beg_snd_nxt).  One
  * ends when everything that was in flight at its start is acknowledged.
@@ -16,7 +17,7 @@ static bool window_limits(const struct sock *sk)
 	       inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
 }
 
-/* The first round trip begins, or one is not to be counted to its end. */
+/* Begin with the first round trip, or discard the current one. */
 void mssfrac_rounds_begin(const struct sock *sk, struct mssfrac_conn *conn)
 {
 	conn->rounds.last_una = tcp_sk(sk)->snd_una;

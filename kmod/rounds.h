@@ -11,13 +11,13 @@ struct sock;
 /* The socket lock protects every field. */
 struct mssfrac_rounds {
 	u32 end;		/* sequence that ends the round trip */
-	u32 window;		/* bytes; largest window offered in it */
+	u32 window;		/* bytes; largest window advertised in it */
 	u32 last_una;		/* snd_una at the end of the one before */
 };
 
 /* A round trip that has ended. */
 struct mssfrac_round {
-	u32 window;		/* bytes; largest window offered in it */
+	u32 window;		/* bytes; largest window advertised in it */
 	u32 acked;		/* bytes acknowledged in it */
 	bool limited;		/* the window was the limit at its end */
 	bool whole;		/* and at its beginning */

@@ -101,7 +101,7 @@ static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
 			      READ_ONCE(conn->mn->set.rx_frac),
 			      READ_ONCE(conn->mn->set.seg_max));
 	if (offer > stock)
-		mssfrac_count_done(conn->policy, rx_raised, 1);
+		mssfrac_count(conn->policy, rx_raised, 1);
 	return offer;
 }
 
@@ -114,14 +114,14 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 	if (!conn)
 		return stock;
 	mssfrac_conn_count(sk, conn);
-	if (READ_ONCE(conn->mn->set.rx_mss_est) && mssfrac_conn_policy(&conn))
+	if (READ_ONCE(conn->mn->set.rx_mss_est) && mssfrac_conn_extended(&conn))
 		measure_segments(sk, &conn->policy->rx);
 	if (!stock)
 		return 0;
 
 	space = acceptable(sk);
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.rx_frac) &&
-	    mssfrac_conn_policy(&conn))
+	    mssfrac_conn_extended(&conn))
 		offer = raise(sk, conn, stock, space);
 
 	mssfrac_count(conn, rx_windows, 1);

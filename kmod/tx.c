@@ -110,7 +110,7 @@ static void back_off(struct mssfrac_tx *tx)
 static u8 give_up(struct mssfrac_policy *policy)
 {
 	back_off(&policy->tx);
-	mssfrac_count_done(policy, tx_reverted, 1);
+	mssfrac_count(policy, tx_reverted, 1);
 	return use_stock(&policy->tx, MSSFRAC_WHY_REVERTED);
 }
 
@@ -181,7 +181,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 		/* After a failure, judge only what is cut from now on. */
 		if (tx->backoff)
 			tx->wait = queued(sk, used);
-		mssfrac_count_done(policy, tx_sized, 1);
+		mssfrac_count(policy, tx_sized, 1);
 		return MSSFRAC_WHY_SIZED;
 	}
 
@@ -219,7 +219,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 	return MSSFRAC_WHY_ROUND;
 }
 
-/* @on: the policy is, for this connection. */
+/* @on: the policy acts on this connection. */
 static void round_done(const struct sock *sk, struct mssfrac_conn *conn, bool on,
 		       const struct mssfrac_round *round)
 {
@@ -265,7 +265,7 @@ static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 		return 0;
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {
 		tx->small_seg = seg;
-		mssfrac_count_done(conn->policy, tx_unstalled, 1);
+		mssfrac_count(conn->policy, tx_unstalled, 1);
 		trace_align(sk, conn, conn->rounds.window, 0, MSSFRAC_WHY_STALL);
 	}
 	return tx->small_seg;
@@ -282,7 +282,7 @@ static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 	return max_t(u32, tx->seg / 2, MSSFRAC_MIN_SEG);
 }
 
-/* What was chosen for another path MTU, or for none, is not kept. */
+/* Discard a size chosen for another path MTU. */
 static void begin(struct mssfrac_tx *tx, u32 mss)
 {
 	tx->mss_cache = mss;
@@ -304,7 +304,7 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	if (!conn)
 		return stock;
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac) &&
-	    mssfrac_conn_policy(&conn))
+	    mssfrac_conn_extended(&conn))
 		tx = &conn->policy->tx;
 
 	/*

@@ -131,9 +131,9 @@ fi
 # Steps: read the counters while no connection ends.  Expectation: no lock is
 # taken, so nobody waits for the reader however many connections there are.
 lockless() {
-	traced '_raw_spin_lock_bh mssfrac_conn_sum' ip netns exec b \
+	traced '_raw_spin_lock_bh mssfrac_counters_sum' ip netns exec b \
 		cat /proc/net/mssfrac >"$TMP/calls"
-	grep -c 'mssfrac_conn_sum <-' "$TMP/calls" &&
-		! grep -m 1 '_raw_spin_lock_bh <-mssfrac_conn_sum' "$TMP/calls"
+	grep -c 'mssfrac_counters_sum <-' "$TMP/calls" &&
+		! grep -m 1 '_raw_spin_lock_bh <-mssfrac_counters_sum' "$TMP/calls"
 }
 check "reading the counters takes no lock" lockless

@@ -259,8 +259,8 @@ verdict() {
 	fi
 }
 
-# plant CHECK FILE SED: the check objects while FILE is changed like that.
-plant() {
+# inject CHECK FILE SED: the check objects while FILE is changed like that.
+inject() {
 	local keep=$tmp/keep found=""
 	tree=$tmp/tree
 	cp "$tree/$2" "$keep"
@@ -290,35 +290,35 @@ for check in settings counters whys fields constants arms cells \
 	tree=$top
 	verdict "pages and code agree: $check" "$("check_$check")"
 done
-plant settings kmod/settings.h 's/(seg_max.*) 32/\1 33/'
-plant settings kmod/window.h 's/(MSSFRAC_MAX_FRAC\t)64/\163/'
-plant settings kmod/settings.h 's/ab_seed/ab_key/'
-plant settings "$module" 's/^tx_frac /tx_part /'
-plant counters kmod/counters.h 's/DONE\(tx_sized\)/DONE(tx_held)/'
-plant counters "$module" 's/^rx_raised /rx_grown  /'
-plant whys kmod/trace.h 's/"stall"/"stalled"/'
-plant whys kmod/tx.h '/^\tMSSFRAC_WHY_SIZED,/d'
-plant fields kmod/trace.h 's/u32, space/u64, space/'
-plant constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
-plant arms userspace/mssab/mssab/module.py 's/Key\(32, 2,/Key(32, 3,/'
-plant cells "$cells" 's/2\^24/2^23/'
-plant cells "$cell" 's/repeat: int = _key\(1,/repeat: int = _key(2,/'
-plant cells "$cell" 's/repeat: int/times: int/'
-plant cells "$cell" 's/unit="segments"/unit="bytes"/'
-plant choices "$cell" 's/"nuttcp-udp", "netpipe"/"nuttcp-udp", "netpip"/'
-plant design "$experiment" 's/attempts: int = _key\(5, 1/attempts: int = _key(5, 2/'
-plant design "$experiment" 's/stolen_percent: float = _key\(2/stolen_percent: float = _key(3/'
-plant design Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
-plant metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
-plant guest scripts/guest 's/"--seed"/"--chance"/'
-plant mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
-plant msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
-plant tcpload userspace/tcpload/bulk.c 's/"zerocopy"/"no-copy"/'
-plant pages Documentation/index.rst '/^\.\. _guest:/d'
-plant pages Documentation/index.rst '/: results.grid.rst/d'
-plant references scripts/load '$a# see Documentation/nothing.rst'
-plant arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
-plant arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
-plant arm Documentation/reference/mssab.1.rst 's/^  treated 64/  stock 64/'
-plant fields "$module" 's/^saddr     u8\[16\]/saddr     u64   /'
+inject settings kmod/settings.h 's/(seg_max.*) 32/\1 33/'
+inject settings kmod/window.h 's/(MSSFRAC_MAX_FRAC\t)64/\163/'
+inject settings kmod/settings.h 's/ab_seed/ab_key/'
+inject settings "$module" 's/^tx_frac /tx_part /'
+inject counters kmod/counters.h 's/POLICY\(tx_sized\)/POLICY(tx_held)/'
+inject counters "$module" 's/^rx_raised /rx_grown  /'
+inject whys kmod/trace.h 's/"stall"/"stalled"/'
+inject whys kmod/tx.h '/^\tMSSFRAC_WHY_SIZED,/d'
+inject fields kmod/trace.h 's/u32, space/u64, space/'
+inject constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
+inject arms userspace/mssab/mssab/module.py 's/Key\(32, 2,/Key(32, 3,/'
+inject cells "$cells" 's/2\^24/2^23/'
+inject cells "$cell" 's/repeat: int = _key\(1,/repeat: int = _key(2,/'
+inject cells "$cell" 's/repeat: int/times: int/'
+inject cells "$cell" 's/unit="segments"/unit="bytes"/'
+inject choices "$cell" 's/"nuttcp-udp", "netpipe"/"nuttcp-udp", "netpip"/'
+inject design "$experiment" 's/attempts: int = _key\(5, 1/attempts: int = _key(5, 2/'
+inject design "$experiment" 's/stolen_percent: float = _key\(2/stolen_percent: float = _key(3/'
+inject design Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
+inject metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
+inject guest scripts/guest 's/"--seed"/"--chance"/'
+inject mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
+inject msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
+inject tcpload userspace/tcpload/bulk.c 's/"zerocopy"/"no-copy"/'
+inject pages Documentation/index.rst '/^\.\. _guest:/d'
+inject pages Documentation/index.rst '/: results.grid.rst/d'
+inject references scripts/load '$a# see Documentation/nothing.rst'
+inject arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
+inject arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
+inject arm Documentation/reference/mssab.1.rst 's/^  treated 64/  stock 64/'
+inject fields "$module" 's/^saddr     u8\[16\]/saddr     u64   /'
 exit $bad

@@ -532,13 +532,13 @@ static void watches(void)
 {
 	connect(MSS, WINDOW);
 	conn->arm = MSSFRAC_STOCK;
-	memset(&conn->seen, 0, sizeof(conn->seen));
+	memset(&conn->count, 0, sizeof(conn->count));
 	for (int i = 0; i < 10; i++)
 		round_trip();
 	check("each round trip that the window limits is counted, in stock too",
-	      conn->seen.tx_rounds.v == 10 &&
-	      conn->seen.tx_bytes_used.v == 10 * WHOLE &&
-	      conn->seen.tx_bytes_lost.v == 10 * (WINDOW - WHOLE));
+	      conn->count.tx_rounds.v == 10 &&
+	      conn->count.tx_bytes_used.v == 10 * WHOLE &&
+	      conn->count.tx_bytes_lost.v == 10 * (WINDOW - WHOLE));
 
 	memset(room, 0, sizeof(room));
 	conn->sk = sk;
@@ -548,7 +548,7 @@ static void watches(void)
 	for (int i = 0; i < 10; i++)
 		round_trip();
 	check("nothing more is kept while the policy is off",
-	      conn->seen.tx_rounds.v && !conn->extended);
+	      conn->count.tx_rounds.v && !conn->extended);
 	mn.set.tx_frac = 64;
 	no_memory = true;
 	check("without memory the connection stays stock",
