@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -205,6 +206,34 @@ def live():
                            - before[f"treated_{way}_segments"]
                            for way in ("rx", "tx")), segments(client))
     finish(client, server)
+
+
+def switched():
+    """Policies are switched on and off while connections live and the totals are
+    read: no total decreases, and no segment is counted twice or lost."""
+    pairs = [connect() for _ in range(30)]
+    stop, fell = threading.Event(), []
+
+    def read():
+        last = counters("a")
+        while not stop.is_set():
+            now = counters("a")
+            fell.extend(key for key in now if now[key] < last[key])
+            last = now
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for frac in 0, 64, 0, 64, 0:
+        both("tx_frac", frac)
+        both("rx_frac", frac)
+        for pair in pairs:
+            exchange(*pair)
+    stop.set()
+    reader.join()
+    same("decreased", fell, [])
+    for pair in pairs:
+        for sock, key in zip(pair, finish(*pair)):
+            same(f"switched {key}", counted(key), segments(sock))
 
 
 def open_sockets(ns):

@@ -4,7 +4,7 @@
 # endpoints or set by a mark, and what connections count is what the kernel
 # counts for them, and adds up.
 . "$(dirname "$0")/../lib.sh"
-plan 18
+plan 19
 
 LOAD=$TOP/scripts/load
 strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
@@ -84,6 +84,7 @@ check "counts of a reset connection equal those of tcp_info" case_of reset
 check "counts of a disconnected and reused socket equal those of tcp_info" case_of disconnected
 check "counts of an orphaned socket equal those of tcp_info" case_of orphaned
 check "the totals include live connections" case_of live
+check "and connections whose policies are switched on and off" case_of switched
 check "the connections' counts add up to the totals" case_of sums
 
 # --- Arms -------------------------------------------------------------------
