@@ -12,7 +12,7 @@ SYSTEM = {"ctypes", "fcntl", "os", "select", "shutil", "signal", "socket",
 TOUCH_THE_SYSTEM = {
     "block", "bridge", "children", "cwnd_lock", "ethtool", "guests", "host",
     "journal", "loads", "module", "netem", "netns", "nic_move", "observer",
-    "profiler", "report", "servers", "surroundings", "testbed"}
+    "patience", "profiler", "report", "servers", "surroundings", "testbed"}
 #: The command line reads files and prints; the campaign writes a journal and
 #: gets the function that measures.
 COMMANDS = {path.stem for path in PACKAGE.glob("cmd_*.py")} | {

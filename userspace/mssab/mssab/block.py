@@ -16,6 +16,7 @@ from . import (
     host,
     loads,
     nic_move,
+    patience,
     profiler,
     servers,
     testbed,
@@ -132,10 +133,12 @@ class Runner:
 
     def _limit(self) -> float:
         """Seconds after which a program is stuck."""
-        if self.plan.limit_s or not self._longest:
-            return self.plan.limit_s or servers.LIMIT_S
-        return servers.LIMIT_START_S + servers.LIMIT_TIMES * round(
-            self._longest, 1)
+        if self.plan.limit_s:
+            return self.plan.limit_s
+        if not self._longest:
+            return patience.seconds(servers.LIMIT_S)
+        return patience.seconds(servers.LIMIT_START_S + servers.LIMIT_TIMES
+                                * round(self._longest, 1))
 
     def _connections(self, arm: Arm, seed: int, share: int) -> dict[str, Any]:
         """Several transfers at once.  The module draws their arms, which are

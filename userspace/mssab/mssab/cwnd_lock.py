@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 
+from . import patience
 from .cell import Cell
 from .ends import Ends
 from .errors import MssabError
@@ -64,7 +65,7 @@ def lock(cell: Cell, between: Ends, device: str) -> None:
             "lock", limit)
     try:
         _connection(between)
-        end = time.monotonic() + LIMIT_S
+        end = time.monotonic() + patience.seconds(LIMIT_S)
         while f" cwnd {limit} " not in f"{_entry(between)} ":
             if time.monotonic() > end:
                 raise MssabError(

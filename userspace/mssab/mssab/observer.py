@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import children, profiler, servers
+from . import children, patience, profiler, servers
 from .cell import Cell
 from .ends import Ends
 from .errors import MssabError
@@ -34,7 +34,7 @@ def counts(text: str) -> dict[str, int]:
 
 
 def _await(process: subprocess.Popen[Any], said: Path) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience.seconds(PATIENCE_S)
     while "listening on" not in said.read_text("utf-8", "replace"):
         if process.poll() is not None or time.monotonic() > end:
             raise MssabError("tcpdump does not listen: "

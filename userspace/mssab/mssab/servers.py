@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from . import children
+from . import children, patience
 from .cell import Cell
 from .ends import Ends
 from .errors import LoadFailed, MssabError, NotSupported
@@ -35,9 +35,6 @@ LIMIT_S = 4000
 LIMIT_TIMES, LIMIT_START_S = 10, 120
 #: Seconds until a server must listen.
 LISTEN_S = 60
-#: Seconds more in a guest of these modes (scripts/guest): its clock leaps while it
-#: waits for the host to read a file, by ten minutes for each second.
-HOST_S, LEAPING = 36000, ("deterministic", "ticks")
 #: Seconds between polls of a running transfer.
 POLL_S = 0.5
 MEGABYTE = 1 << 20
@@ -82,17 +79,13 @@ def free_ports(namespace: str, count: int, first: int) -> list[int]:
     raise MssabError(f"no {count} free ports from {first} on in {namespace}")
 
 
-def _host_s() -> int:
-    return HOST_S if os.environ.get("MSSFRAC_GUEST") in LEAPING else 0
-
-
 def limit_s(cell: Cell) -> float:
     """Seconds, on the clock of its kernel, after which a transfer of the cell is
     stuck."""
     if cell.load == "netpipe":
-        return LIMIT_S + _host_s()  # it decides itself how long it measures
-    return (LIMIT_START_S + LIMIT_TIMES * (cell.warmup + cell.measure) / 1000
-            + _host_s())
+        return patience.seconds(LIMIT_S)  # it decides itself how long it measures
+    return patience.seconds(
+        LIMIT_START_S + LIMIT_TIMES * (cell.warmup + cell.measure) / 1000)
 
 
 class Process:
@@ -176,14 +169,14 @@ def server(ends: Ends, argv: list[str], port: int, folder: str,
     """A server that listens; killed if it still runs at the end."""
     process = Process(ends.receiver, argv, folder, "server", cpu)
     try:
-        limit = LISTEN_S + _host_s()
+        limit = patience.seconds(LISTEN_S)
         end = time.monotonic() + limit
         while not _listens(ends.receiver, port):
             if process.ended():
                 raise process.failed()
             if time.monotonic() > end:
                 raise LoadFailed(f"{' '.join(argv)} does not listen on port "
-                                 f"{port} after {limit} s")
+                                 f"{port} after {limit:g} s")
             time.sleep(0.02)  # polling interval
         yield process
     finally:
@@ -207,7 +200,7 @@ def _transfer(cell: Cell, ends: Ends, server_argv: list[str],
         return client(), None
     with server(ends, server_argv, port, folder, cell.receiver_cpu) as other:
         started = client()
-        other.wait(LISTEN_S + _host_s())
+        other.wait(patience.seconds(LISTEN_S))
         return started, other
 
 
