@@ -169,4 +169,17 @@ static inline void mssfrac_conn_count(const struct sock *sk,
 					     first_out));
 }
 
+/*
+ * Must they be counted before the kernel's count of those received wraps?  Until
+ * then a reader adds the rest.  Called for each window, hence without the first
+ * count: that of a connection older than the module only makes this earlier.
+ */
+static inline bool mssfrac_conn_must_count(const struct sock *sk,
+					   const struct mssfrac_conn *conn)
+{
+	u64 in = u64_stats_read(&conn->count.rx_segments);
+
+	return (s32)mssfrac_conn_uncounted(in, tcp_sk(sk)->data_segs_in, 0) < 0;
+}
+
 #endif /* MSSFRAC_CONN_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of a kernel as kmod/tx.c sees, for test_tx.c: one socket,
- * whose fields the test sets.
+ * As much of a kernel as kmod/tx.c and rx.c see, for test_tx.c and test_rx.c: one
+ * socket, whose fields the test sets.
  * Names and units are the kernel's.
  */
 #ifndef FAKE_NET_TCP_H
@@ -14,6 +14,7 @@
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
+typedef int32_t s32;
 typedef uint64_t u64;
 
 #define U8_MAX		UINT8_MAX
@@ -32,6 +33,8 @@ typedef uint64_t u64;
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
+#define clamp_t(type, value, low, high)	min_t(type, max_t(type, value, low), high)
+#define noinline
 
 /* Lists, RCU and counters: one connection, one thread. */
 struct hlist_node {};
@@ -41,7 +44,9 @@ typedef struct {
 typedef struct {
 } seqcount_spinlock_t;
 struct rcu_head {};
-struct minmax {};
+struct minmax {
+	u32 most;
+};
 struct in6_addr;
 typedef struct {
 	u64 v;
@@ -64,6 +69,19 @@ static inline u64 u64_stats_read(const u64_stats_t *count)
 	return count->v;
 }
 
+/* No sample ever leaves its window. */
+static inline void minmax_running_max(struct minmax *m, u32 win, u32 t, u32 meas)
+{
+	(void)win;
+	(void)t;
+	m->most = max(m->most, meas);
+}
+
+static inline u32 minmax_get(const struct minmax *m)
+{
+	return m->most;
+}
+
 /* What mssfrac_net() and mssfrac_conn_find() give. */
 struct net;
 struct mssfrac_conn;
@@ -72,6 +90,8 @@ static struct mssfrac_conn *the_connection(void);
 #define net_generic(net, id)	((void)(net), the_namespace())
 
 #define SK_USER_DATA_PSOCK	4UL
+#define RCV_SHUTDOWN		1
+#define RB_EMPTY_ROOT(root)	(*(root))
 
 enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
 enum { ICSK_TIME_PROBE0 = 3 };
@@ -82,7 +102,10 @@ struct sock {
 	void *sk_user_data;
 	bool can_gso;
 	bool send_head;		/* data waits to be sent */
+	bool owned;		/* by a user: segments go to the backlog */
+	u8 sk_shutdown;
 	u32 sk_gso_max_size;	/* bytes */
+	int space;		/* bytes; free in the receive buffer */
 };
 
 struct inet_connection_sock {
@@ -90,6 +113,9 @@ struct inet_connection_sock {
 	u8 icsk_ca_state;
 	u8 icsk_pending;	/* the timer that runs; 0: none */
 	const void *icsk_ulp_ops;
+	struct {
+		u16 rcv_mss;
+	} icsk_ack;
 	struct {
 		bool enabled;
 	} icsk_mtup;
@@ -99,8 +125,11 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u8 repair, chrono_type;
 	struct {
-		u8 snd_wscale;
+		u8 snd_wscale, rcv_wscale;
 	} rx_opt;
+	bool out_of_order_queue;	/* is it empty? */
+	u16 advmss;
+	u32 rcv_nxt, rcv_wnd, rcv_ssthresh, window_clamp;
 	u32 mss_cache, snd_cwnd, snd_wnd, max_window, packets_out;
 	u32 snd_una, snd_nxt, write_seq;
 	u32 data_segs_in, data_segs_out;
@@ -112,6 +141,16 @@ struct tcp_sock {
 static inline struct net *sock_net(const struct sock *sk)
 {
 	return sk->sk_net;
+}
+
+static inline int tcp_space(const struct sock *sk)
+{
+	return sk->space;
+}
+
+static inline bool sock_owned_by_user_nocheck(const struct sock *sk)
+{
+	return sk->owned;
 }
 
 static inline bool sk_can_gso(const struct sock *sk)
