@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the fifth set of held-out cases (held_out_path_faults_5.py) is made of: programs."""
+"""Programs of the fifth set of held-out cases (held_out_path_faults_5.py)."""
 import fcntl
 import os
 import random

@@ -98,7 +98,8 @@ def office(rtt, segments=2, there="", back=""):
     ip -n {MIDDLE} addr add 10.9.0.254/24 dev mb
     ip -n {MIDDLE} addr add fd09::fe/64 dev mb nodad
     ip -n $A route add default via 10.4.0.254; ip -n $A route add default via fd04::fe
-    ip -n $B route add default via 10.9.0.254; ip -n $B route add default via fd09::fe""")
+    ip -n $B route add default via 10.9.0.254
+    ip -n $B route add default via fd09::fe""")
 
 
 def container(rtt, segments=2, there="", back=""):
@@ -217,10 +218,12 @@ def _(draw):
     port, count = draw.port, draw("connections", 1, 4)
     rtt, pause = graded(draw, "rtt", (12, 20), (1, 8)), graded(
         draw, "ms", (5, 12), (0, 1)) / 1000
-    head, body, reply = draw("head", 4, 24), draw("body", 20, 900), draw("reply", 8, 2000)
+    head, body = draw("head", 4, 24), draw("body", 20, 900)
+    reply = draw("reply", 8, 2000)
     return dict(topology=lambda: container(rtt), want=["nagle"],
                 servers=lambda: [receiver(port, answer(head + body, reply))],
-                clients=lambda: [own.statements(port, head, body, reply, pause)] * count,
+                clients=lambda: [
+                    own.statements(port, head, body, reply, pause)] * count,
                 proof=(extended(B, "DelayedACKs"), 15))
 
 
@@ -228,7 +231,8 @@ def _(draw):
 @case("a low-water mark of few bytes")
 def _(draw):
     port, rtt, mbit = draw.port, draw("rtt", 10, 30), draw("mbit/s", 60, 100)
-    low, tick = draw("bytes", 1, 4000), graded(draw, "ms", (220, 280), (300, 450)) / 1000
+    low = draw("bytes", 1, 4000)
+    tick = graded(draw, "ms", (220, 280), (300, 450)) / 1000
     down, idle = draw("download", 0, 1), shared()
     write, rate = own.unwilling(low, tick, idle), f"rate {mbit}mbit limit 4000"
     return dict(topology=lambda: office(rtt, 2, rate, rate), at=B if down else A,
@@ -306,7 +310,8 @@ def _(draw):
 
     def before():
         sh(f"tc -n {MIDDLE} qdisc del dev mb root; tc -n {MIDDLE} qdisc change dev ma "
-           f"root netem delay {rtt}ms limit 10000; tc -n {MIDDLE} qdisc add dev mb root "
+           f"root netem delay {rtt}ms limit 10000; "
+           f"tc -n {MIDDLE} qdisc add dev mb root "
            f"handle 1: tbf rate {mbit}mbit burst 3kb limit 1mb; tc -n {MIDDLE} qdisc "
            f"add dev mb parent 1:1 handle 10: bfifo limit {limit}")
     return dict(topology=lambda: office(rtt, 1), before=before, warm=3.0,
@@ -325,12 +330,15 @@ def _(draw):
 
     def before():
         sh(f"tc -n {MIDDLE} qdisc change dev mb root netem delay {rtt}ms limit 10000; "
-           f"tc -n {MIDDLE} qdisc del dev ma root; tc -n {MIDDLE} qdisc add dev ma root "
+           f"tc -n {MIDDLE} qdisc del dev ma root; "
+           f"tc -n {MIDDLE} qdisc add dev ma root "
            f"handle 1: tbf rate {kbit}kbit burst 3kb limit 1mb; tc -n {MIDDLE} qdisc "
            f"add dev ma parent 1:1 handle 10: pfifo limit {packets}")
-    return dict(topology=lambda: office(rtt), before=before, want=["ack-loss"], warm=4.0,
+    return dict(topology=lambda: office(rtt), before=before, want=["ack-loss"],
+                warm=4.0,
                 servers=lambda: [receiver(port)],
-                clients=lambda: [*[stream(port, frame, pause)] * count, own.noise(load)],
+                clients=lambda: [*[stream(port, frame, pause)] * count,
+                                 own.noise(load)],
                 proof=(extended(A, "TCPTimeouts", "TCPLossProbes"), 2))
 
 
@@ -429,7 +437,8 @@ def _(draw):
 
     def before():
         sh("ip -n $A addr add 10.4.0.128/25 dev lo")
-        guarded(MIDDLE, "ip", "forward", "ip daddr 10.4.0.128/25 counter name seen drop")
+        guarded(MIDDLE, "ip", "forward",
+                "ip daddr 10.4.0.128/25 counter name seen drop")
         put(B, {"net.ipv4.tcp_syncookies": cookies})
     return dict(topology=lambda: office(rtt), before=before, at=B, want=["syn-queue"],
                 servers=lambda: [own.configured(port, answers_after(size, 0),
@@ -459,7 +468,8 @@ def _(draw):
     burst, count = draw("burst", 3, 8), draw("clients", 4, 8)
     return dict(topology=lambda: container(rtt), warm=4.0,
                 before=lambda: guarded(
-                    B, "inet", "input", f"tcp dport {port} ct state new limit rate over "
+                    B, "inet", "input", f"tcp dport {port} ct state new "
+                    "limit rate over "
                     f"{rate}/minute burst {burst} packets counter name seen drop"),
                 **seen(draw, ["no-answer"], ["own-firewall"]),
                 servers=lambda: [receiver(port, answers_after(size, 0))],
@@ -504,7 +514,8 @@ def _(draw):
     return dict(topology=lambda: office(rtt, 1), want=["qdisc-drops"], warm=3.0,
                 before=lambda: sh(
                     "tc -n $A qdisc add dev va root handle 1: htb default 1; tc -n $A "
-                    f"class add dev va parent 1: classid 1:1 htb rate {mbit}mbit; tc -n "
+                    f"class add dev va parent 1: classid 1:1 htb rate {mbit}mbit; "
+                    "tc -n "
                     f"$A qdisc add dev va parent 1:1 handle 10: pfifo limit {limit}"),
                 servers=lambda: [receiver(port, address=IPV6)],
                 clients=lambda: [curl("-H", "Expect:", "-T", "/dev/zero",
@@ -579,7 +590,8 @@ def _(draw):
 
 @healthy("scrapes of metrics")
 def _(draw):
-    port, reply, pause = draw.port, draw("kB", 4, 14) * 1024, draw("ms", 150, 500) / 1000
+    port, reply = draw.port, draw("kB", 4, 14) * 1024
+    pause = draw("ms", 150, 500) / 1000
     count = draw("targets", 3, 8)
     return dict(topology=rack, at=(A, B)[draw("at B", 0, 1)],
                 servers=lambda: [receiver(port, answer(200, reply))],
