@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from . import set_ethtool, system
+from . import qdiscs, set_ethtool, system
 from .errors import TuneError
 
 ROOT = Path("/")
@@ -68,8 +68,7 @@ def devices() -> dict[str, dict[str, Any]]:
             "pause": _known({f: _ethtool(set_ethtool.Pause, name, f)
                              for f in PAUSE}),
             "ring": _ring(name), "bus": _bus(name), "qdiscs": []}
-    for qdisc in json.loads(system.run("tc", "-j", "-s", "qdisc", "show")
-                            or "[]"):
+    for qdisc in qdiscs.show():
         if qdisc.get("dev") in found:
             found[qdisc["dev"]]["qdiscs"].append({
                 key: qdisc.get(key) for key in

@@ -6,12 +6,11 @@ classless ones whose options are all known here.
 """
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from . import system
+from . import qdiscs, system
 from .errors import NotSupported, UsageError
 from .set_link import DeviceSetting
 
@@ -77,8 +76,7 @@ class Qdisc(DeviceSetting):
         self.place = ["parent", parent] if parent else ["root"]
 
     def read(self) -> str:
-        found = json.loads(system.run("tc", "-j", "qdisc", "show", "dev",
-                                      self.device, *self.place) or "[]")
+        found = qdiscs.show("dev", self.device, *self.place)
         # The default has handle 0:, or is not shown at all.
         if not found or found[0].get("handle", "0:") == "0:":
             if self.place[0] == "parent":
@@ -97,8 +95,7 @@ class Qdisc(DeviceSetting):
         else:
             # A new handle makes a new qdisc.  With the old handle, one of the same
             # kind would keep the options that @value does not name.
-            taken = {one.get("handle") for one in json.loads(system.run(
-                "tc", "-j", "qdisc", "show", "dev", self.device) or "[]")}
+            taken = {one.get("handle") for one in qdiscs.show("dev", self.device)}
             handle = next(h for h in (f"{n:x}:" for n in range(0x7000, 0x8000))
                           if h not in taken)
             system.run("tc", "qdisc", "replace", "dev", self.device, *self.place,
