@@ -417,6 +417,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
             facts["sockstat"].get("tw", 0) + facts["sockstat"].get("inuse", 0)),
         "conntrack_size": collect_host.conntrack_size,
         "firewall_rules": collect_host.firewall_rules,
+        "firewall_limits": collect_host.firewall_limits,
         "legacy_tables": lambda: collect_host.legacy_tables(net),
         "routes": collect_host.routes, "tcp_metrics": collect_host.tcp_metrics,
         "neighbours": collect_host.neighbours}

@@ -77,16 +77,22 @@ def conntrack_size() -> dict[str, int]:
             for key in ("count", "max") if (folder / f"nf_conntrack_{key}").exists()}
 
 
-def _verdict(rule: dict[str, Any]) -> tuple[str, int] | None:
-    """Verdict and packets of a rule of nft that drops or rejects, and counts."""
-    words = {key: value for part in rule.get("expr", ()) for key, value in part.items()}
-    said = [word for word in ("drop", "reject") if word in words]
-    if not said and words.get("xt", {}).get("name") in ("REJECT", "DROP"):
-        said = ["reject"]
-    counter = words.get("counter")
-    if not said or not isinstance(counter, dict):
-        return None
-    return said[0], int(counter["packets"])
+def _words(rule: dict[str, Any]) -> dict[str, Any]:
+    """What a rule of nft consists of; of matches the last."""
+    return {key: value for part in rule.get("expr", ()) for key, value in part.items()}
+
+
+def _verdict(words: dict[str, Any]) -> str:
+    """Of a rule that drops or rejects; ""."""
+    for word in ("drop", "reject"):
+        if word in words:
+            return word
+    return "reject" if words.get("xt", {}).get("name") in ("REJECT", "DROP") else ""
+
+
+def _place(rule: dict[str, Any]) -> str:
+    return (f"{rule['family']} {rule['table']} {rule['chain']} handle "
+            f"{rule['handle']}")
 
 
 def _ruleset() -> list[dict[str, Any]]:
@@ -195,14 +201,41 @@ def usage_since(before: dict[int, Usage]) -> dict[int, dict[str, float]]:
 
 def firewall() -> Growing:
     """Packets dropped by each rule that counts them, by its place."""
+    items = _ruleset()
+    named = {(one["family"], one["table"], one["name"]): one
+             for one in (item["counter"] for item in items if "counter" in item)}
     found: Growing = {}
-    for item in _ruleset():
-        rule = item.get("rule")
-        verdict = _verdict(rule) if rule else None
-        if rule and verdict:
-            found[f"{rule['family']} {rule['table']} {rule['chain']} handle "
-                  f"{rule['handle']}: {verdict[0]}"] = verdict[1]
+    for rule in (item["rule"] for item in items if "rule" in item):
+        words = _words(rule)
+        counter = words.get("counter")
+        if isinstance(counter, str):
+            counter = named.get((rule["family"], rule["table"], counter))
+        if _verdict(words) and counter:
+            found[f"{_place(rule)}: {_verdict(words)}"] = int(counter["packets"])
     return found
+
+
+def firewall_limits() -> dict[str, list[int]]:
+    """The destination ports of TCP to which a rule drops what comes too often, by the
+    place of the rule."""
+    found = {}
+    for rule in (item["rule"] for item in _ruleset() if "rule" in item):
+        words = _words(rule)
+        ports = [port for match in rule.get("expr", ()) for port in _ports(match)]
+        if ports and words.get("limit", {}).get("inv") and _verdict(words):
+            found[_place(rule)] = ports
+    return found
+
+
+def _ports(part: dict[str, Any]) -> list[int]:
+    """The single destination ports of TCP that a match names."""
+    match = part.get("match", {})
+    if match.get("left") != {"payload": {"protocol": "tcp", "field": "dport"}} \
+            or match.get("op") not in ("==", "in"):
+        return []
+    right = match["right"]
+    many = right.get("set", []) if isinstance(right, dict) else [right]
+    return [port for port in many if isinstance(port, int)]
 
 
 def throttled() -> Growing:

@@ -172,6 +172,13 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     # Also what its program sends now and then, or what another one sends.
     if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, "without loss", numbers)
+    if rules_queue.is_scattered(f):
+        return ("ack-loss", "low",
+                f"its round trips take {units.duration(f['rtt'] / 1e6)}, at least "
+                f"{units.duration(f['min_rtt'] / 1e6)}, and vary by more than that; "
+                "little was sent again: ACKs are lost, and a later one takes their "
+                "place", "the peer sends as few ACKs (its TcpOutSegs)",
+                numbers | {"rttvar_us": f["rttvar"]})
     if busy < IDLE or f["app_limited"] and idle:
         return _idle(busy, numbers)
     held = rules_queue.full(facts) or rules_queue.held(f, facts)
@@ -349,11 +356,13 @@ def _trickles(f: Flow, window: float, seconds: float) -> bool:
 def _receiver(f: Flow, facts: Facts) -> Answer:
     rate = f["d_bytes_received"] / f.get("seconds", facts["interval"])
     window, buffer = f["rcv_ssthresh"], f.get("rcvbuf", 0)
-    if not f["options"] & OPT_WSCALE:
-        window = min(window, UNSCALED)  # rcv_ssthresh grows beyond it
+    # rcv_ssthresh grows beyond what the header can express.
+    most = UNSCALED << (f["rcv_wscale"] if f["options"] & OPT_WSCALE else 0)
+    window = min(window, most)
     if 0 < buffer < window:
         # rcv_ssthresh is from before SO_RCVBUF.  Half of a buffer is window.
         window = buffer // 2
+    capped = window == most < f["rcv_ssthresh"]
     rtt = f["rcv_rtt"] / 1e6
     used = rate * rtt / window if window else 0.0
     numbers = {"bits_per_second": rate * 8, "rcv_rtt_us": f["rcv_rtt"],
@@ -371,7 +380,7 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
         numbers["waste"] = lost
         told = (f"{used:.0%} of the window ({units.size(window)}) arrives per "
                 f"round trip of {f['rcv_rtt'] / 1e3:.3g} ms")
-        limited = rules_route.receiver(f, facts, used, told, numbers)
+        limited = rules_route.receiver(f, facts, most if capped else 0, told, numbers)
         if limited:
             return limited
         scale = int(facts["sysctl"].get("net.ipv4.tcp_adv_win_scale", "1"))
@@ -385,6 +394,13 @@ def _receiver(f: Flow, facts: Facts) -> Answer:
             return ("window-scaling", "high", f"{told}, and without scaling it "
                     f"cannot grow beyond {UNSCALED} bytes",
                     "both ends agree on scaling in a new connection", numbers)
+        if capped and f["options"] & OPT_WSCALE:
+            return ("receive-buffer-fixed", "medium",
+                    f"{told}; with a window scale of {f['rcv_wscale']}, chosen when it "
+                    f"was opened, the window cannot exceed {units.size(most)}: its "
+                    "buffer was limited then (SO_RCVBUF, tcp_rmem)",
+                    "a new connection has a larger scale (ss -i)",
+                    numbers | {"rcv_wscale": f["rcv_wscale"]})
         top = [int(word) for word in facts["sysctl"].get(
             "net.ipv4.tcp_rmem", "4096 131072 6291456").split()][2]
         moderate = facts["sysctl"].get("net.ipv4.tcp_moderate_rcvbuf") != "0"

@@ -16,10 +16,20 @@ BLOATED = 5          # the same, of a queue that is far too long,
 BLOATED_US = 400_000  # if it also takes that long
 
 
-def is_bloated(f: Flow) -> bool:
-    """Whether a queue makes the round trip far too long."""
+def _far_too_long(f: Flow) -> bool:
     return bool(f["rtt"] >= BLOATED * f["min_rtt"] > 0
                 and f["rtt"] - f["min_rtt"] > BLOATED_US)
+
+
+def is_bloated(f: Flow) -> bool:
+    """Whether a queue makes the round trip far too long."""
+    return _far_too_long(f) and not is_scattered(f)
+
+
+def is_scattered(f: Flow) -> bool:
+    """Whether the round trips vary by more than their mean.  Those through a queue
+    vary by a part of it; where ACKs are lost, a later one ends the round trip."""
+    return _far_too_long(f) and bool(f["rttvar"] > f["rtt"])
 
 
 def bloated(f: Flow, facts: Facts, beside: str, numbers: dict[str, Any]) -> Answer:

@@ -69,11 +69,13 @@ def sender(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer | None:
     return None
 
 
-def receiver(f: Flow, facts: Facts, used: float, told: str,
+def receiver(f: Flow, facts: Facts, most: int, told: str,
              numbers: dict[str, Any]) -> Answer | None:
-    """The own window is the limit: does a route limit it?"""
+    """The own window is the limit: does a route limit it?  Since 6.12 at the latest
+    the window grows beyond that of its route, up to @most: what the scale allows that
+    was chosen for it; 0: the window is smaller."""
     limit = _of(peer(f), facts).get("window")
-    if limit and f["rcv_ssthresh"] <= limit and used:
+    if limit and (f["rcv_ssthresh"] <= limit or limit <= most):
         return ("route-window", "high", f"{told}; its route limits the window to "
                 f"{units.size(limit)}", "it grows without that metric",
                 numbers | {"route_window": limit})

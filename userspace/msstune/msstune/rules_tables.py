@@ -111,6 +111,7 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 f"a rule of this host's firewall stopped {packets} packets{doubt}",
                 "the counter grows and nothing is retransmitted",
                 4 if doubt else 93, {"packets": packets})
+    yield from _limited(facts)
     failed = facts["snmp"].get("TcpExt.TCPRetransFail", 0)
     hooks = {"output", "postrouting"} & {*(facts.get("firewall_rules") or {})}
     if failed > 0 and hooks and not counted and not unrouted(facts) and not any(
@@ -132,6 +133,26 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 f"of the packets that pathprof followed, netfilter dropped "
                 f"{drop['packets']} after the stage {drop['stage']}",
                 "no packet ends there with reason netfilter_drop", 93, dict(drop))
+
+
+def _limited(facts: Facts) -> Iterator[Diagnosis]:
+    """Connections that a rule refuses for coming too often never begin, so nothing
+    here misses them.  Without other connections that is what this host does."""
+    if facts["flows"]:
+        return
+    listening = {int(one["local"].rpartition(":")[2])
+                 for one in facts.get("listeners") or []}
+    for place, ports in (facts.get("firewall_limits") or {}).items():
+        served = sorted(listening.intersection(ports))
+        packets = sum(count for rule, count in (facts.get("firewall") or {}).items()
+                      if rule.partition(":")[0] == place)
+        if served and packets > 0:
+            yield Diagnosis(
+                place, "own-firewall", "medium",
+                f"a rule that limits new connections to port {served[0]}, where a "
+                f"program listens, stopped {packets} packets",
+                "those were attempts of strangers", 60,
+                {"packets": packets, "port": served[0]})
 
 
 NOISE = 0.1         # share of all packets that this filter refuses on a healthy host

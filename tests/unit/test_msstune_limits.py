@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Limits that a connection brings from its beginning, or that keep it from beginning:
+the scale of its window, ACKs that are lost, a rule for what comes too often."""
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
+
+from msstune import collect_host, diagnose  # noqa: E402
+from msstune_facts import RECEIVER, facts  # noqa: E402
+
+
+def first(**more):
+    return diagnose.diagnose(facts(**more))[0]
+
+
+# --- The scale of a window ----------------------------------------------------
+
+#: 65535 bytes per round trip of 67 ms; the kernel would accept 288 kB.
+CAPPED = RECEIVER | {
+    "local": "10.4.0.1:45610", "remote": "10.9.0.2:21748", "rcv_wscale": 0,
+    "rcv_ssthresh": 288_000, "rcvbuf": 578_000, "rcv_rtt": 67_000, "min_rtt": 67_000,
+    "rtt": 67_000, "d_bytes_received": 1_900_000}
+
+
+@pytest.mark.parametrize("window, limit", [
+    (17_326, "route-window"),       # the scale was chosen for it
+    (200_000, "receive-buffer-fixed"),  # it allows more than the scale does
+    (None, "receive-buffer-fixed"),
+])
+def test_a_window_cannot_exceed_its_scale(window, limit):
+    route = {"dst": "default"} | ({"window": window} if window else {})
+    found = first(flows=[CAPPED], routes=[route])
+    assert found.limit == limit
+    assert "64 KiB" in found.why
+
+
+def test_a_larger_scale_is_no_limit():
+    found = first(flows=[CAPPED | {"rcv_wscale": 7}], routes=[
+        {"dst": "default", "window": 17_326}])
+    assert found.limit == "unknown"
+
+
+# --- Round trips that vary by more than they take -------------------------------
+
+LONG = {"rtt": 2_870_000, "min_rtt": 75_000, "rttvar": 400_000}
+
+
+def test_a_queue_makes_round_trips_long():
+    assert first(flow=LONG).limit == "bufferbloat"
+
+
+def test_lost_acks_make_them_vary():
+    found = first(flow=LONG | {"rttvar": 3_290_000})
+    assert (found.limit, found.confidence) == ("ack-loss", "low")
+
+
+def test_a_short_round_trip_may_vary():
+    assert first(flow={"rttvar": 20_000}).limit != "ack-loss"
+
+
+# --- A rule for what comes too often -----------------------------------------------
+
+PLACE = "inet guard first handle 4"
+REFUSED = {"flows": [], "flows_total": 0,
+           "firewall": {f"{PLACE}: drop": 24}, "firewall_limits": {PLACE: [80, 443]},
+           "listeners": [{"local": "[::]:443", "waiting": 0, "most": 5}]}
+
+
+def test_a_rule_refuses_clients_of_an_own_port():
+    found = first(**REFUSED)
+    assert (found.limit, found.confidence) == ("own-firewall", "medium")
+    assert "port 443" in found.why and "24 packets" in found.why
+
+
+@pytest.mark.parametrize("more", [
+    {"listeners": [{"local": "[::]:22", "waiting": 0, "most": 5}]},
+    {"firewall": {f"{PLACE}: drop": 0}},
+    {"firewall_limits": {}},
+    {"flows": facts()["flows"]},     # others are served
+])
+def test_strangers_are_refused_rightly(more):
+    assert all(d.limit != "own-firewall" or d.confidence == "low"
+               for d in diagnose.diagnose(facts(**REFUSED | more)))
+
+
+def rule(*expr, handle=4):
+    return {"rule": {"family": "inet", "table": "guard", "chain": "first",
+                     "handle": handle, "expr": list(expr)}}
+
+
+def dport(right, op="=="):
+    return {"match": {"op": op, "left": {"payload": {
+        "protocol": "tcp", "field": "dport"}}, "right": right}}
+
+
+OFTEN = {"limit": {"rate": 23, "burst": 3, "per": "minute", "inv": True}}
+
+
+@pytest.mark.parametrize("expr, ports", [
+    ([dport(443), OFTEN, {"drop": None}], [443]),
+    ([dport({"set": [80, 443]}), OFTEN, {"reject": {}}], [80, 443]),
+    ([dport({"set": [{"range": [1, 9]}]}), OFTEN, {"drop": None}], None),
+    ([dport(443, "!="), OFTEN, {"drop": None}], None),
+    ([dport(443), OFTEN, {"accept": None}], None),
+    ([dport(443), {"drop": None}], None),
+    ([dport(443), {"limit": {"rate": 9, "per": "second"}}, {"drop": None}], None),
+])
+def test_rules_that_limit_connections(monkeypatch, expr, ports):
+    monkeypatch.setattr(collect_host, "_ruleset", lambda: [rule(*expr)])
+    assert collect_host.firewall_limits() == ({PLACE: ports} if ports else {})
+
+
+def test_a_counter_with_a_name_is_read(monkeypatch):
+    counter = {"family": "inet", "table": "guard", "name": "seen", "packets": 24}
+    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+        {"counter": counter}, {"counter": counter | {"table": "other", "packets": 9}},
+        rule({"counter": "seen"}, {"drop": None}),
+        rule({"counter": {"packets": 5, "bytes": 1}}, {"drop": None}, handle=5),
+        rule({"counter": "gone"}, {"drop": None}, handle=6),
+        rule({"counter": "seen"}, {"accept": None}, handle=7)])
+    assert collect_host.firewall() == {
+        f"{PLACE}: drop": 24, "inet guard first handle 5: drop": 5}
