@@ -9,7 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
 
-from msstune import qdiscs, system  # noqa: E402
+from msstune import qdiscs, set_qdisc, system  # noqa: E402
+from msstune.errors import NotSupported  # noqa: E402
 
 TEXT = """\
 qdisc noqueue 0: dev lo root refcnt 2
@@ -40,7 +41,7 @@ def tc(monkeypatch):
 def test_text_is_read_where_the_json_is_broken(tc):
     lo, hfsc, leaf, clsact = qdiscs.show()
     assert hfsc == {
-        "kind": "hfsc", "handle": "1:", "dev": "va", "root": True, "options": {},
+        "kind": "hfsc", "handle": "1:", "dev": "va", "root": True, "options": None,
         "bytes": 46466, "packets": 213, "drops": 7, "overlimits": 431,
         "requeues": 2, "backlog": 9084, "qlen": 6}
     assert leaf["parent"] == "1:1" and "root" not in leaf
@@ -63,3 +64,9 @@ def test_of_one_device_the_text_does_not_name_it(tc):
     tc["text"] = TEXT.replace(" dev va", "").replace(" dev lo", "")
     assert [one.get("dev") for one in qdiscs.show("dev", "va")] == [
         None, None, None, "vb"]
+
+
+def test_what_cannot_be_restored_is_not_replaced(tc):
+    tc["text"] = "qdisc pfifo 10: parent 1:1 limit 5p\n"
+    with pytest.raises(NotSupported, match="options .* not known"):
+        set_qdisc.Qdisc("va:1:1", Path("/")).read()

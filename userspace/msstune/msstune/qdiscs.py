@@ -2,7 +2,7 @@
 """Reads queue disciplines, by tc(8).
 
 Some disciplines print their options as text in the middle of tc's JSON (hfsc, cbq),
-so that none of the output can be read.  Its text is read then, without options.
+so that none of the output can be read.  Its text is read then; "options" is None.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parsed(text: str) -> list[dict[str, Any]]:
         if not head:
             continue
         kind, handle, device, root, parent = head.groups()
-        one: dict[str, Any] = {"kind": kind, "handle": handle, "options": {}}
+        one: dict[str, Any] = {"kind": kind, "handle": handle, "options": None}
         one |= {key: value for key, value in
                 (("dev", device), ("root", bool(root)), ("parent", parent)) if value}
         for key, pattern in _COUNTS.items():

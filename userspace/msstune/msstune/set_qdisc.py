@@ -87,7 +87,11 @@ class Qdisc(DeviceSetting):
         if kind not in _OPTIONS:
             raise NotSupported(f"{self.name}: the present {kind} could not be "
                                "restored; set it by hand")
-        return spelled(kind, found[0].get("options", {}))
+        options = found[0].get("options", {})
+        if options is None:
+            raise NotSupported(f"{self.name}: the options of the present {kind} are "
+                               "not known; it could not be restored; set it by hand")
+        return spelled(kind, options)
 
     def write(self, value: str) -> None:
         if value == DEFAULT:
