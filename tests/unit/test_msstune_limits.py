@@ -124,3 +124,9 @@ def test_a_counter_with_a_name_is_read(monkeypatch):
         rule({"counter": "seen"}, {"accept": None}, handle=7)])
     assert collect_host.firewall() == {
         f"{PLACE}: drop": 24, "inet guard first handle 5: drop": 5}
+
+
+def test_a_rule_that_counts_explains_attempts_without_an_answer():
+    found = first(flows=[], flows_total=0, firewall={f"{PLACE}: drop": 2},
+                  unanswered=[{"remote": "10.9.0.2:80", "retransmits": 1}])
+    assert found.limit == "own-firewall"

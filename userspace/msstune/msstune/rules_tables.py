@@ -110,7 +110,8 @@ def _firewall(facts: Facts) -> Iterator[Diagnosis]:
                 rule.partition(":")[0], "own-firewall", "low" if doubt else "high",
                 f"a rule of this host's firewall stopped {packets} packets{doubt}",
                 "the counter grows and nothing is retransmitted",
-                4 if doubt else 93, {"packets": packets})
+                4 if doubt else STOPPED if facts.get("unanswered") else 93,
+                {"packets": packets})
     yield from _limited(facts)
     failed = facts["snmp"].get("TcpExt.TCPRetransFail", 0)
     hooks = {"output", "postrouting"} & {*(facts.get("firewall_rules") or {})}
