@@ -230,8 +230,11 @@ def firewall_limits() -> dict[str, list[int]]:
 def _ports(part: dict[str, Any]) -> list[int]:
     """The single destination ports of TCP that a match names."""
     match = part.get("match", {})
-    if match.get("left") != {"payload": {"protocol": "tcp", "field": "dport"}} \
-            or match.get("op") not in ("==", "in"):
+    payload = match.get("left", {}).get("payload", {}) \
+        if isinstance(match.get("left"), dict) else {}
+    # "th" is the header of whatever carries ports.
+    if payload.get("protocol") not in ("tcp", "th") \
+            or payload.get("field") != "dport" or match.get("op") not in ("==", "in"):
         return []
     right = match["right"]
     many = right.get("set", []) if isinstance(right, dict) else [right]

@@ -172,7 +172,9 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     # Also what its program sends now and then, or what another one sends.
     if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, "without loss", numbers)
-    if rules_queue.is_scattered(f):
+    # After a path that stood still, as many ACKs come as ever.
+    if rules_queue.is_scattered(f) \
+            and f["d_data_segs_out"] > FEW_SENT * max(1, f.get("d_segs_in", 0)):
         return ("ack-loss", "low",
                 f"its round trips take {units.duration(f['rtt'] / 1e6)}, at least "
                 f"{units.duration(f['min_rtt'] / 1e6)}, and vary by more than that; "
