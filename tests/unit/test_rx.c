@@ -19,36 +19,7 @@ static uint32_t last_space;
 
 #include "../../kmod/rx.c"
 
-static struct mssfrac_net mn;
-static _Alignas(8) char room[sizeof(struct mssfrac_conn) +
-			     sizeof(struct mssfrac_policy)];
-static struct mssfrac_conn *const conn = (struct mssfrac_conn *)room;
-static struct tcp_sock tcp;
-static struct sock *sk = (struct sock *)&tcp;
-
-static void *the_namespace(void)
-{
-	return &mn;
-}
-
-static struct mssfrac_conn *the_connection(void)
-{
-	return conn;
-}
-
-struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
-{
-	(void)sk;
-	return NULL;
-}
-
-struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *one)
-{
-	one->extended = 1;
-	return one;
-}
-struct mssfrac_conns mssfrac_conns;
-unsigned int mssfrac_net_id;
+#include "one_connection.h"
 
 #define MSS	8948
 #define SPACE	25000	/* two MSS and a rest */
@@ -189,6 +160,9 @@ static void policies(void)
 	traced = true;
 	check("whether or not it is traced",
 	      mssfrac_rx_window(sk, STOCK) == STOCK && !conn->extended);
+	no_memory = true;
+	check("without memory a window is the kernel's", treated(0) == STOCK);
+	no_memory = false;
 	connect(0);
 	conn->arm = MSSFRAC_STOCK;
 	mn.set.rx_frac = 64;
@@ -207,9 +181,9 @@ static void policies(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..18\n");
+	printf("KTAP version 1\n1..19\n");
 	counts();
 	wraps();
 	policies();
-	return failures || cases != 18;
+	return failures || cases != 19;
 }

@@ -18,39 +18,7 @@ static int last_why;
 #include "../../kmod/rounds.c"
 #include "../../kmod/tx.c"
 
-static struct mssfrac_net mn;
-static _Alignas(8) char room[sizeof(struct mssfrac_conn) +
-			     sizeof(struct mssfrac_policy)];
-static struct mssfrac_conn *const conn = (struct mssfrac_conn *)room;
-static bool no_memory;
-static struct tcp_sock tcp;
-static struct sock *sk = (struct sock *)&tcp;
-
-static void *the_namespace(void)
-{
-	return &mn;
-}
-
-static struct mssfrac_conn *the_connection(void)
-{
-	return conn;
-}
-
-struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
-{
-	(void)sk;
-	return NULL;
-}
-
-struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *one)
-{
-	if (no_memory)
-		return NULL;
-	one->extended = 1;
-	return one;
-}
-struct mssfrac_conns mssfrac_conns;
-unsigned int mssfrac_net_id;
+#include "one_connection.h"
 
 /* --- The path ------------------------------------------------------------- */
 
