@@ -40,13 +40,16 @@ done
 
 # --- The load -----------------------------------------------------------------
 
-# start_load OPTION...: 32 flows from a to b and 32 from b to a
+# start_load OPTION...: 32 flows from a to b and 32 from b to a.  Their checkers
+# get the time that is left: a round would wait for them most of the time.
 loads=()
 start_load() {
-	tcpload pattern --from a --to b --address 10.9.0.2 --address fd09::2 \
+	nice -n 19 \
+		tcpload pattern --from a --to b --address 10.9.0.2 --address fd09::2 \
 		--flows 32 --seed 1 --grace 5 "$@" >"$TMP/load.a" 2>&1 &
 	loads=($!)
-	tcpload pattern --from b --to a --address 10.9.0.1 --address fd09::1 \
+	nice -n 19 \
+		tcpload pattern --from b --to a --address 10.9.0.1 --address fd09::1 \
 		--flows 32 --seed 2 --grace 5 "$@" >"$TMP/load.b" 2>&1 &
 	loads+=($!)
 	defer "kill ${loads[*]}"
@@ -91,8 +94,8 @@ change() {
 }
 export -f change
 
-# One shell in each namespace that changes settings: starting one each time takes
-# longer than all the rest of a round, where the checkers watch.
+# One shell in each namespace that changes settings: starting one each time would
+# take longer than all the rest of a round.
 setter() {
 	local n
 	RANDOM=$1
