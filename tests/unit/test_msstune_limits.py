@@ -105,6 +105,10 @@ def dport(right, op="==", protocol="tcp"):
 OFTEN = {"limit": {"rate": 23, "burst": 3, "per": "minute", "inv": True}}
 
 
+def xt(name, kind="match"):
+    return {"xt": {"type": kind, "name": name}}
+
+
 @pytest.mark.parametrize("expr, ports", [
     ([dport(443), OFTEN, {"drop": None}], [443]),
     ([dport({"set": [80, 443]}), OFTEN, {"reject": {}}], [80, 443]),
@@ -115,10 +119,45 @@ OFTEN = {"limit": {"rate": 23, "burst": 3, "per": "minute", "inv": True}}
     ([dport(443), OFTEN, {"accept": None}], None),
     ([dport(443), {"drop": None}], None),
     ([dport(443), {"limit": {"rate": 9, "per": "second"}}, {"drop": None}], None),
+    ([dport(443), {"ct count": {"val": 3, "inv": True}}, {"drop": None}], [443]),
+    ([dport(443), {"ct count": {"val": 3}}, {"drop": None}], None),
+    ([dport(443), {"set": {"op": "add", "stmt": [OFTEN]}}, {"drop": None}], [443]),
+    ([dport(443), {"set": {"op": "add"}}, {"drop": None}], None),
+    ([dport(443), {"meter": {"name": "m", "stmt": OFTEN}}, {"drop": None}], [443]),
+    ([dport(443), xt("connlimit"), xt("tcpmss"), {"drop": None}], [443]),
+    ([dport(443), xt("hashlimit"), xt("REJECT", "target")], [443]),
+    ([dport(443), xt("tcpmss"), {"drop": None}], None),
+    ([dport(443), {"xt": None}, {"drop": None}], None),
 ])
 def test_rules_that_limit_connections(monkeypatch, expr, ports):
     monkeypatch.setattr(collect_host, "_ruleset", lambda: [rule(*expr)])
     assert collect_host.firewall_limits() == ({PLACE: ports} if ports else {})
+
+
+BELOW = {"limit": {"rate": 9, "burst": 5, "per": "second"}}
+
+
+@pytest.mark.parametrize("accepts, drops, ports", [
+    ([dport(443), BELOW], [dport(443)], [443]),
+    ([dport(443), xt("hashlimit")], [dport({"set": [443, 80]})], [443]),
+    ([dport(443), BELOW], [dport(80)], None),
+    ([dport(443)], [dport(443)], None),
+    ([dport(443), OFTEN], [dport(443)], None),
+    ([dport(443), BELOW], [dport(443), BELOW], None),
+    ([dport(443), BELOW], [], None),    # the others are everybody's
+])
+def test_a_rule_accepts_what_is_below_its_limit(monkeypatch, accepts, drops, ports):
+    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+        rule(*accepts, {"accept": None}, handle=3), rule(*drops, {"drop": None})])
+    assert collect_host.firewall_limits() == ({PLACE: ports} if ports else {})
+
+
+def test_another_chain_accepts(monkeypatch):
+    accepts = rule(dport(443), BELOW, {"accept": None}, handle=3)
+    accepts["rule"]["chain"] = "second"
+    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+        accepts, rule(dport(443), {"drop": None})])
+    assert not collect_host.firewall_limits()
 
 
 def test_a_counter_with_a_name_is_read(monkeypatch):

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,12 @@ def _verdict(words: dict[str, Any]) -> str:
     for word in ("drop", "reject"):
         if word in words:
             return word
-    return "reject" if words.get("xt", {}).get("name") in ("REJECT", "DROP") else ""
+    return "reject" if _xt(words) in ("REJECT", "DROP") else ""
+
+
+def _xt(part: dict[str, Any]) -> str:
+    """The extension of iptables that it uses; "", also where this nft knows none."""
+    return str((part.get("xt") or {}).get("name", ""))
 
 
 def _place(rule: dict[str, Any]) -> str:
@@ -217,14 +223,40 @@ def firewall() -> Growing:
 
 def firewall_limits() -> dict[str, list[int]]:
     """The destination ports of TCP to which a rule drops what comes too often, by the
-    place of the rule."""
+    place of the rule.  It has the limit itself, or a rule before it in its chain
+    accepts what is below one."""
     found = {}
+    accepted: dict[tuple[str, str, str], set[int]] = {}
     for rule in (item["rule"] for item in _ruleset() if "rule" in item):
-        words = _words(rule)
-        ports = [port for match in rule.get("expr", ()) for port in _ports(match)]
-        if ports and words.get("limit", {}).get("inv") and _verdict(words):
+        words, parts = _words(rule), rule.get("expr", ())
+        ports = [port for part in parts for port in _ports(part)]
+        below = accepted.setdefault(
+            (rule["family"], rule["table"], rule["chain"]), set())
+        limits = {limit for part in parts for limit in _limits(part)}
+        if "accept" in words and limits & {"below", "either"}:
+            below.update(ports)
+        if _verdict(words) and not limits & {"above", "either"}:
+            ports = [port for port in ports if port in below and not limits]
+        if ports and _verdict(words):
             found[_place(rule)] = ports
     return found
+
+
+#: Extensions of iptables that match by rate or number.  nft lists no options of them.
+XT_LIMITS = ("limit", "hashlimit", "connlimit", "recent")
+
+
+def _limits(part: dict[str, Any]) -> Iterator[str]:
+    """Whether it matches "below" a limit or "above" it; "either": nobody knows."""
+    if _xt(part) in XT_LIMITS:
+        yield "either"
+    for word in ("limit", "ct count"):
+        if word in part:
+            yield "above" if part[word].get("inv") else "below"
+    # A set that counts for each address; of a meter it is one statement.
+    inner = (part.get("set") or part.get("meter") or {}).get("stmt") or []
+    for one in inner if isinstance(inner, list) else [inner]:
+        yield from _limits(one)
 
 
 def _ports(part: dict[str, Any]) -> list[int]:
