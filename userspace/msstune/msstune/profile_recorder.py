@@ -12,8 +12,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: % of the CPU time that sampling may take.
-BUDGET = 0.4
+#: % of the CPU time that sampling may take.  The first burst begins at once, and is
+#: half a percent of 2 s of one CPU: where there is no other, a second one would be.
+BUDGET, BUDGET_ONE_CPU = 0.4, 0.25
 #: Seconds until the probes are attached, and until they are gone.
 PATIENCE = 120
 #: The other facts are of this network namespace, so the paths are, too.
@@ -24,9 +25,10 @@ class Recorder:
     """One recording.  Only root can make it, with pathprof on PATH; "missing" has
     the reason if there is none."""
 
-    def __init__(self, budget: float = BUDGET) -> None:
+    def __init__(self, budget: float | None = None) -> None:
         self.missing = ""
-        self._budget = budget
+        self._budget = budget or (BUDGET if (os.cpu_count() or 1) > 1
+                                  else BUDGET_ONE_CPU)
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="msstune-")
         self._said = Path(self._folder.name, "said")
