@@ -176,3 +176,23 @@ def test_a_rule_that_counts_explains_attempts_without_an_answer():
     found = first(flows=[], flows_total=0, firewall={f"{PLACE}: drop": 2},
                   unanswered=[{"remote": "10.9.0.2:80", "retransmits": 1}])
     assert found.limit == "own-firewall"
+
+
+# --- Routes of two families -----------------------------------------------------------
+
+def test_default_routes_of_both_families(monkeypatch):
+    said = {"-4": '[{"dst": "default", "metrics": [{"window": 9000}]}]',
+            "-6": '[{"dst": "default", "metrics": [{"cwnd": 4}]},'
+                  ' {"dst": "fd09::/64"}]'}
+    monkeypatch.setattr(collect_host.system, "run",
+                        lambda _, family, *more: said[family])
+    assert collect_host.routes() == [{"dst": "default", "window": 9000},
+                                     {"dst": "::/0", "cwnd": 4}]
+
+
+@pytest.mark.parametrize("dst, limited", [("::/0", True), ("default", False)])
+def test_a_default_route_limits_its_family(dst, limited):
+    flow = {"remote": "[fd04::1]:39138", "snd_cwnd": 4, "high_snd_cwnd": 4,
+            "low_snd_cwnd": 4, "high_unacked": 4, "unacked": 4}
+    found = first(flow=flow, routes=[{"dst": dst, "cwnd": 4}])
+    assert (found.limit == "cwnd-clamp") == limited

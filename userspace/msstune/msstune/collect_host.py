@@ -319,7 +319,8 @@ def cgroup_of(pid: int) -> str:
 
 
 def routes() -> list[dict[str, Any]]:
-    """Routes with a metric that limits TCP."""
+    """Routes with a metric that limits TCP.  ip(8) calls the default route of either
+    family "default", and takes that for the one of IPv4."""
     found = []
     for family in ("-4", "-6"):
         for route in json.loads(system.run("ip", family, "-j", "-d", "route", "show",
@@ -331,7 +332,9 @@ def routes() -> list[dict[str, Any]]:
                 "window", "cwnd", "initcwnd", "initrwnd", "mtu", "ssthresh")
                 if key in metrics}
             if kept:
-                found.append({"dst": route.get("dst", ""), **kept})
+                to = str(route.get("dst", ""))
+                found.append({"dst": "::/0" if (to, family) == ("default", "-6")
+                              else to, **kept})
     return found
 
 
