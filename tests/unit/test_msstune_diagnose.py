@@ -149,6 +149,20 @@ def test_a_shaper_before_the_receiver():
         RECEIVER, devices=device(qdiscs=more))) if d.limit == "qdisc-drops"]
 
 
+@pytest.mark.parametrize("kind", ["red", "fq_codel"])
+@pytest.mark.parametrize("drops, first_is", [(40, "qdisc-drops"), (2, "loss")])
+def test_losses_by_a_queue_that_signals(kind, drops, first_is):
+    """Its drops are as many as were sent again, and the round trip shows no queue."""
+    queue = INGRESS[1] | {"kind": kind, "drops": drops, "backlog": 0}
+    some = facts(LOSSY | {"d_total_retrans": 50}, devices=device(qdiscs=[queue]))
+    found = first(some)
+    assert found.limit == first_is
+    if drops > 9:
+        assert found.confidence == "medium"
+        assert not [p for p in plan_host.ANSWERS["qdisc-drops"](found, some)
+                    if p.setting]
+
+
 @pytest.mark.parametrize("handle, parent", [("0:", ":1"), ("8001:", "8001:1")])
 def test_a_card_of_several_queues(handle, parent):
     """mq counts what its queues drop; tc writes :1 for a class of 0:."""

@@ -51,6 +51,9 @@ _CAUSES = {
 _DROPS = ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors")
 #: Segments of a packet at most, and the share of packets that no connection feels.
 _SEGMENTS, _HARMLESS = 64, 1e-3
+#: Share of what was sent again that a queue must have dropped to be its cause.  A
+#: packet can be several segments.
+_EXPLAINED = 0.3
 #: Work that limits no connection which has a limit of its own.
 _WORK = ("offload-off", "netfilter-cost", "wake-ups", "small-writes")
 #: Findings of the host that matter only if a connection has no limit of its own.
@@ -78,11 +81,19 @@ def _joined(flows: list[Diagnosis]) -> list[Diagnosis]:
     return kept
 
 
-def _weighed(d: Diagnosis, facts: Facts) -> Diagnosis:
+def _weighed(d: Diagnosis, facts: Facts, flows: list[Diagnosis]) -> Diagnosis:
     """Drops that no connection felt, or too few for what was sent again, are not
-    what limits."""
+    what limits.  Those by which a queue signals congestion are, where connections see
+    losses and no queue."""
     again = sum(f["d_total_retrans"] for f in facts["flows"])
     lost = d.numbers.get("dropped", again)
+    if d.numbers.get("kind") in rules_host.AQM and 0 < again \
+            and d.numbers["drops"] >= _EXPLAINED * again \
+            and any(f.limit in ("loss", "policer") for f in flows):
+        return replace(
+            d, weight=85, confidence="medium",
+            why=f"{d.why}; it drops before it is full, and connections lost as many "
+            f"({again} segments sent again)")
     if 0 < _SEGMENTS * lost < again:
         return replace(
             d, weight=d.weight / 20, confidence="low",
@@ -122,7 +133,7 @@ def diagnose(facts: Facts) -> list[Diagnosis]:
     kept = []
     for d in host:
         if d.limit in _DROPS:
-            d = _weighed(d, facts)
+            d = _weighed(d, facts, flows)
         if d.limit in _CPU and not unknown and not d.numbers.get("starved"):
             # The CPU is busy, but every connection has another limit.
             d = replace(d, weight=d.weight / 15)

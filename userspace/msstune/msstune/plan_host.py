@@ -50,6 +50,12 @@ def _qdisc(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
                        f"{S0}, section 4.1; {S2}, step e",
                        "delay while the queue is long")
     kind, parent = d.numbers.get("kind", ""), d.numbers.get("parent")
+    if kind in rules_host.AQM:
+        yield Proposal("", "", "", f"{d.subject} signals congestion: raise the rate of "
+                       "its link or shaper, or send less; if the link is not full, the "
+                       "limits of that queue are too small for it", d.why,
+                       f"tc-{kind}(8)", "delay while the queue is long")
+        return
     if kind not in ("pfifo", "bfifo", "pfifo_fast"):
         yield Proposal("", "", "", f"give {d.subject} a longer queue (its limit"
                        + (f", {limit} now" if (limit := (d.numbers.get("options") or {})
