@@ -11,15 +11,16 @@
 
 const volatile __u32 capture = 0;	/* bytes, CAPTURE_MAX at most */
 
-/* linear bytes from the IP header at `ip` on can be read. */
+/* Once for each packet; linear bytes from the IP header at `ip` on can be read. */
 __noinline int capture_bytes(struct tracked_pkt *t, __u64 ip, __u32 linear,
 			     __u32 length)
 {
 	struct event_bytes *e;
 	__u32 size = capture;
 
-	if (!t || !events_on || !capture)
+	if (!t || !events_on || !capture || t->captured)
 		return 0;
+	t->captured = 1;
 	e = bpf_ringbuf_reserve(&event_ring, sizeof(*e), 0);
 	if (!e) {
 		__sync_fetch_and_add(&events_lost, 1);

@@ -90,6 +90,7 @@ struct tracked_pkt {
 	__u8 has_ts:1;	/* the timestamp option, and no other */
 	__u8 undecided:1;	/* a filter has not decided yet */
 	__u8 unmatched:1;	/* by its own ends, see nat.bpf.h */
+	__u8 captured:1;	/* its bytes were kept, see capture.bpf.h */
 	__u8 last;		/* stage */
 	__u16 events;		/* of it so far */
 	__u32 number;		/* of the packet; 0: no events are kept */

@@ -254,6 +254,14 @@ static __always_inline void stack_cross(struct sk_buff *skb,
 	tracked_unlock(at, key);
 }
 
+/* A device gets it, with all its headers: those of what is sent are new. */
+static __always_inline void stack_at_device(struct tracked_pkt *t,
+					    struct sk_buff *skb)
+{
+	stack_where(t, skb, address(skb->head) + skb->network_header);
+	tx_capture(t, skb);
+}
+
 /* Followed already: forwarded, or a device above this one had it before. */
 static __always_inline bool stack_again(struct sk_buff *skb)
 {
@@ -285,7 +293,7 @@ static __always_inline bool stack_again(struct sk_buff *skb)
 		t->path.facts |= FACT_TSO_OFF;
 	tracked_mark(t, ST_TX_DEV, bpf_ktime_get_ns());
 	if (events_on) {
-		stack_where(t, skb, address(skb->head) + skb->network_header);
+		stack_at_device(t, skb);
 		tracked_leave(t);
 	}
 	tracked_unlock(at, key);
@@ -359,7 +367,7 @@ static __always_inline void stack_begin_tx(struct sk_buff *skb)
 	    synack_again(sk, skb))
 		t->path.flags |= PF_RETRANS;
 	if (events_on)
-		stack_where(t, skb, address(skb->head) + skb->network_header);
+		stack_at_device(t, skb);
 	tracked_leave(t);
 	tracked_unlock(at, key);
 }
@@ -402,7 +410,7 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 	    !(skb->dev->features & (NETIF_F_TSO | NETIF_F_TSO6)))
 		t->path.facts |= FACT_TSO_OFF;
 	if (events_on) {
-		stack_where(t, skb, address(skb->head) + skb->network_header);
+		stack_at_device(t, skb);
 		tracked_leave(t);
 	}
 	tracked_unlock(at, key);

@@ -29,7 +29,7 @@ dump_ends() {
 dumped() { [ "$(matching "$1" 'tcp port 4099 and tcp[13] & 1 != 0')" -ge 2 ]; }
 matching() { tcpdump -nn -r "$1" "$2" 2>/dev/null | wc -l; }
 
-plan 4
+plan 5
 
 # Steps: an expression that libpcap refuses, and one of the link layer.
 # Expected: status 2, one sentence with libpcap's reason.
@@ -59,6 +59,24 @@ case_capture() {
 			"$(wc -l <wire)" && more_than "$(wc -l <wire)" 20 packets
 }
 check "captured packets are those on the wire" case_capture
+
+# Steps: datagrams over loopback, followed from their sender on.
+# Expected: each is captured, once.
+case_capture_stages() {
+	"$PP" record --sample 1 --udp --stages udp --port 4036 --capture 96 \
+		--events u.events -o u.json -- python3 -IS -c '
+import socket
+server = socket.socket(type=socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", 4036))
+for i in range(8):
+    server.sendto(b"x" * i, ("127.0.0.1", 4036))
+    server.recv(99)
+' || return
+	"$PP" journey u.events --pcapng >u.pcapng &&
+		is "$(tcpdump -nn -t -r u.pcapng 2>/dev/null | grep -o 'length.*' |
+			paste -sd ' ')" "$(printf 'length %d ' {0..7} | sed 's/ $//')"
+}
+check "and of those that a sender's stages begin with" case_capture_stages
 
 # Steps: a route with an initial window of 7 segments, a connection over it.
 # Expected: packets sent first see a congestion window of 7; the peer's window
