@@ -116,22 +116,24 @@ static __always_inline bool reads_unreported(void)
 	return LINUX_KERNEL_VERSION >= VERSION(6, 18, 0);
 }
 
+#define IS(name) (bpf_core_enum_value_exists(enum skb_drop_reason, name) && \
+		  reason == bpf_core_enum_value(enum skb_drop_reason, name))
+
 /*
  * Is a drop's reason the general one?  What header checks refuse has its own
  * reason; what a closing connection has no use for, after its acknowledgement
- * was taken, has not.
+ * was taken, has not.  What waits in its queue is freed with it, which has a
+ * reason on newer kernels (skb_queue_purge_reason()).
  */
 static __always_inline bool reason_is_general(__u32 reason)
 {
-	return reason == bpf_core_enum_value(enum skb_drop_reason,
-					     SKB_DROP_REASON_NOT_SPECIFIED);
+	return IS(SKB_DROP_REASON_NOT_SPECIFIED) ||
+	       IS(SKB_DROP_REASON_QUEUE_PURGE);
 }
 
 /* Data ahead of its turn that is refused: tcp_sequence(), tcp_data_queue(). */
 static __always_inline bool reason_is_window(__u32 reason)
 {
-#define IS(name) (bpf_core_enum_value_exists(enum skb_drop_reason, name) && \
-		  reason == bpf_core_enum_value(enum skb_drop_reason, name))
 	return IS(SKB_DROP_REASON_TCP_OVERWINDOW) ||
 	       IS(SKB_DROP_REASON_TCP_INVALID_SEQUENCE) ||
 	       IS(SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE);

@@ -76,7 +76,7 @@ static int cut_one(__u32 i, void *unused)
  * packet, which a bridge or a tunnel brings in again.  `again`: this is
  * certain, as it has an input device already.
  *
- * Of the others, one that waited for its reader was freed unread, or spliced.
+ * Of the others, one that waited for its reader was spliced, or freed unread.
  * An ACK that TCP has looked at is used up, although TCP's function may have
  * been interrupted and has not returned yet.  Where the hooks do not report
  * when TCP takes a packet, one that only opens or closes a connection is taken
@@ -107,6 +107,21 @@ static __always_inline bool rx_within(const struct tracked_pkt *t,
 	return t->bytes >= e.length && t->end_seq - e.end <= TUNNEL_TRAILER;
 }
 
+/*
+ * Has the reader all of the data, though none of it was copied?  splice() does so
+ * (tcp_read_sock()).  The socket may be another one by now, whose sequence numbers
+ * are elsewhere.
+ */
+#define READ_SINCE	(1U << 26)	/* bytes */
+
+static __always_inline bool rx_spliced(const struct tracked_pkt *t)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)t->sk;
+
+	return t->last == ST_RX_DONE && tp && !(t->path.flags & PF_UDP) &&
+	       BPF_CORE_READ(tp, copied_seq) - t->end_seq < READ_SINCE;
+}
+
 static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 				     struct rx_extent e)
 {
@@ -123,7 +138,7 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 	if (t->last == ST_RX_DONE && !(t->path.flags & PF_DATA))
 		return END_CONSUMED;
 	if (stage_waits(t->last))
-		return END_UNREAD;
+		return rx_spliced(t) ? END_DELIVERED : END_UNREAD;
 	if (!config.exits && t->last == ST_RX_COPY)
 		return END_DELIVERED;
 	if (!config.exits && t->path.flags & PF_UDP && reads_unreported() &&
@@ -183,6 +198,9 @@ static __always_inline __u32 rx_ended(const struct tracked_pkt *t, __u32 end,
 	      t->sk && t->last != ST_RX_SOCK && t->last != ST_RX_DO_RCV &&
 	      !(flags & PF_UDP))))
 		return END_CONSUMED;
+	if (end == END_DROPPED && reason_is_general(reason) &&
+	    flags & PF_DATA && t->last == ST_RX_DONE)
+		return END_UNREAD;
 	if (end != END_CONSUMED)
 		return end;
 	if (config.synacks && t->last == ST_RX_LISTEN)

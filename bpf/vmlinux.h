@@ -54,6 +54,7 @@ enum skb_drop_reason {
 	SKB_DROP_REASON_TCP_OVERWINDOW,
 	SKB_DROP_REASON_TCP_INVALID_SEQUENCE,
 	SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE,
+	SKB_DROP_REASON_QUEUE_PURGE,
 };
 
 #pragma clang attribute push (__attribute__((preserve_access_index)), \

@@ -101,7 +101,7 @@ int sums__paths(const struct sums *s, struct profile *p)
 			continue;
 		key = e->key;
 		key.location = drops__location(s->drops, key.location);
-		drops__name(p, key.reason);
+		drops__name(p, &key);
 		path = profile__path(p, &key);
 		if (!path || read_states(s, i, cpus, &path->state)) {
 			free(values);

@@ -193,11 +193,19 @@ void drops__fill(const struct drops *d, struct profile *p)
 	p->nlocations = d->names.nlocations;
 }
 
-void drops__name(struct profile *p, uint32_t number)
+void drops__name(struct profile *p, const struct path_key *key)
 {
+	uint32_t number = key->reason;
 	const char *subsystem;
 	struct profile_reason *reason;
 
+	/* A listener frees what it refuses as if it had used it. */
+	if (key->end == END_DROPPED && !number) {
+		reason = profile__add_reason(p, number);
+		if (reason)
+			strcpy(reason->name, "refused_by_listener");
+		return;
+	}
 	if (!(number >> 16) || *profile__reason(p, number))
 		return;
 	subsystem = profile__reason(p, number & 0xffff0000);

@@ -33,7 +33,7 @@ void drops__resolve(struct drops *d, const struct path_entry *entries);
 uint64_t drops__location(const struct drops *d, uint64_t place);
 /* Give the names to a profile, before its paths are read. */
 void drops__fill(const struct drops *d, struct profile *p);
-/* Name a reason of a subsystem whose own names are not known. */
-void drops__name(struct profile *p, uint32_t reason);
+/* Name the reason of a path that no type information names. */
+void drops__name(struct profile *p, const struct path_key *key);
 
 #endif
