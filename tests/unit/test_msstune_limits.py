@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
 
-from msstune import collect_host, diagnose  # noqa: E402
+from msstune import collect_host, diagnose, plan  # noqa: E402
 from msstune_facts import RECEIVER, facts  # noqa: E402
 
 
@@ -181,18 +181,32 @@ def test_a_rule_that_counts_explains_attempts_without_an_answer():
 # --- Routes of two families -----------------------------------------------------------
 
 def test_default_routes_of_both_families(monkeypatch):
-    said = {"-4": '[{"dst": "default", "metrics": [{"window": 9000}]}]',
-            "-6": '[{"dst": "default", "metrics": [{"cwnd": 4}]},'
-                  ' {"dst": "fd09::/64"}]'}
+    said = {("-4", "-j"): '[{"dst": "default", "metrics": [{"window": 9000}]}]',
+            ("-6", "-j"): '[{"dst": "default", "metrics": [{"cwnd": 4}]},'
+                          ' {"dst": "fd09::/64"}]',
+            ("-4", "route"): "default via 10.0.0.1 dev eth0 window 9000\n",
+            ("-6", "route"): "default via fe80::1 dev eth0 metric 9 cwnd lock 4\n"}
     monkeypatch.setattr(collect_host.system, "run",
-                        lambda _, family, *more: said[family])
-    assert collect_host.routes() == [{"dst": "default", "window": 9000},
-                                     {"dst": "::/0", "cwnd": 4}]
+                        lambda _, family, what, *more: said[family, what])
+    found = collect_host.routes()
+    assert found == [{"dst": "default", "window": 9000, "locked": []},
+                     {"dst": "::/0", "cwnd": 4, "locked": ["cwnd"]}]
+
+
+CLAMPED = facts({
+    "remote": "[fd04::1]:39138", "snd_cwnd": 4, "high_snd_cwnd": 4, "low_snd_cwnd": 4,
+    "high_unacked": 4, "unacked": 4})
 
 
 @pytest.mark.parametrize("dst, limited", [("::/0", True), ("default", False)])
 def test_a_default_route_limits_its_family(dst, limited):
-    flow = {"remote": "[fd04::1]:39138", "snd_cwnd": 4, "high_snd_cwnd": 4,
-            "low_snd_cwnd": 4, "high_unacked": 4, "unacked": 4}
-    found = first(flow=flow, routes=[{"dst": dst, "cwnd": 4}])
-    assert (found.limit == "cwnd-clamp") == limited
+    found = diagnose.diagnose(CLAMPED | {"routes": [{"dst": dst, "cwnd": 4}]})
+    assert (found[0].limit == "cwnd-clamp") == limited
+
+
+@pytest.mark.parametrize("locked, old", [([], "4"), (["cwnd"], "lock 4")])
+def test_the_old_metric_is_spelled_as_apply_reads_it(locked, old):
+    given = CLAMPED | {"routes": [{"dst": "::/0", "locked": locked, "cwnd": 4}]}
+    assert [(p.setting, p.old, p.new) for p in plan.propose(
+        given, diagnose.diagnose(given), plan.Wish()) if p.setting] == [
+            ("route:::/0:cwnd", old, "none")]

@@ -37,6 +37,14 @@ def with_sysctl(flow, **keys):
     return given
 
 
+def with_core(given, **keys):
+    given["sysctl"] |= {f"net.core.{key}": value for key, value in keys.items()}
+    return given
+
+
+OVERFLOWS = {"cpu": 0, "processed": 9, "dropped": 7, "squeezed": 0}
+
+
 def device(**more):
     return {"eth0": DEVICE | more}
 
@@ -61,9 +69,10 @@ def device(**more):
     (with_sysctl({"unacked": 9, "retransmits": 5, "d_bytes_acked": 0},
                  tcp_mtu_probing="0"),
      {"sysctl:net.ipv4.tcp_mtu_probing": "1", "": ""}),
-    (facts(LOSSY, softnet=[{"cpu": 0, "processed": 9, "dropped": 7,
-                            "squeezed": 0}]),
+    (with_core(facts(LOSSY, softnet=[OVERFLOWS]), netdev_max_backlog="1000"),
      {"sysctl:net.core.netdev_max_backlog": "4000"}),
+    # Another network namespace than the first one cannot read it.
+    (facts(LOSSY, softnet=[OVERFLOWS]), {"": ""}),
     (facts(LOSSY, sockstat={"mem": 2000}),
      {"sysctl:net.ipv4.tcp_mem": "131072 196608 262144"}),
     (facts(LOSSY, devices=device(txqueuelen=2, qdiscs=[

@@ -323,8 +323,12 @@ def routes() -> list[dict[str, Any]]:
     family "default", and takes that for the one of IPv4."""
     found = []
     for family in ("-4", "-6"):
-        for route in json.loads(system.run("ip", family, "-j", "-d", "route", "show",
-                                           "table", "all") or "[]"):
+        show = ("route", "show", "table", "all")
+        # JSON does not tell which metrics are locked.
+        locked = {words[0]: re.findall(r"(\w+) lock \d", line)
+                  for line in system.run("ip", family, *show).splitlines()
+                  if (words := line.split())}
+        for route in json.loads(system.run("ip", family, "-j", "-d", *show) or "[]"):
             metrics: dict[str, Any] = {}
             for some in route.get("metrics", []):
                 metrics |= some
@@ -334,7 +338,7 @@ def routes() -> list[dict[str, Any]]:
             if kept:
                 to = str(route.get("dst", ""))
                 found.append({"dst": "::/0" if (to, family) == ("default", "-6")
-                              else to, **kept})
+                              else to, "locked": locked.get(to, []), **kept})
     return found
 
 

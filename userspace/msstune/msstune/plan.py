@@ -317,7 +317,8 @@ def _route(key: str, new: str) -> Answer:
     def answer(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
         for route in facts.get("routes") or []:
             if key in route and d.numbers.get("dst", route["dst"]) == route["dst"]:
-                yield Proposal(f"route:{route['dst']}:{key}", str(route[key]), new,
+                old = "lock " * (key in route.get("locked", ())) + str(route[key])
+                yield Proposal(f"route:{route['dst']}:{key}", old, new,
                                "the route limits it; somebody chose that: ask first",
                                d.why, "ip-route(8)", "new connections only")
     return answer

@@ -22,7 +22,13 @@ SCALING = "docs.kernel.org/networking/scaling"
 
 
 def _backlog(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
-    now = int(facts["sysctl"].get("net.core.netdev_max_backlog", "1000"))
+    known = facts["sysctl"].get("net.core.netdev_max_backlog")
+    if known is None:
+        yield Proposal("", "", "", "raise net.core.netdev_max_backlog: it is the whole "
+                       "host's, and cannot be read in this network namespace", d.why,
+                       f"{SYSCTL_NET}; {S2}, step 4", "delay while the queue is long")
+        return
+    now = int(known)
     new = min(max(1000, now * 4), 100000)
     yield Proposal("sysctl:net.core.netdev_max_backlog", str(now), str(new),
                    "packets were dropped before they reached TCP", d.why,
