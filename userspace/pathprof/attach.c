@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "attach.h"
-#include "hooks.h"
 #include "modules.h"
 #include "programs.h"
 #include "stage-groups.h"
@@ -56,7 +55,7 @@ static void take_program(struct attachments *a, size_t i,
 	a->hooks[i].state = HOOK_PRESENT;
 	snprintf(a->hooks[i].why, sizeof(a->hooks[i].why), "program %s, id %u",
 		 target->name, target->id);
-	a->ids[i] = target->function;
+	a->places[i].id = target->function;
 }
 
 int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
@@ -97,8 +96,8 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		snprintf(hook->type, sizeof(hook->type), "%.*s",
 			 (int)(slash - sec), sec);
 	}
-	rc = hooks__find(a->hooks, a->n, a->ids, functions, drops, err,
-			 len);
+	rc = hooks__find(a->hooks, a->n, a->places, functions, drops,
+			 err, len);
 	for (i = 0; !rc && i < a->n; i++)
 		if (a->targets[i])
 			take_program(a, i, program_of(a->programs[i], found,
@@ -314,13 +313,13 @@ static int set_target(struct bpf_program *prog,
 	for (i = 0; loading && i < loading->n; i++) {
 		if (loading->programs[i] != prog)
 			continue;
-		opts->attach_btf_id = loading->ids[i];
+		opts->attach_btf_id = loading->places[i].id;
 		if (loading->targets[i])
 			opts->attach_prog_fd =
 				target_program(loading->targets[i]);
-		else if (modules__of(loading->hooks[i].name))
+		else if (loading->places[i].module)
 			opts->attach_btf_obj_fd =
-				module_btf(modules__of(loading->hooks[i].name));
+				module_btf(loading->places[i].module);
 	}
 	return 0;
 }

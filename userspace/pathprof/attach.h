@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 #include "drops.h"
+#include "hooks.h"
 #include "profile.h"
 #include "user-stages.h"
 
@@ -15,7 +16,7 @@ struct attachments {
 	struct bpf_program *programs[PROFILE_HOOKS];
 	int links[PROFILE_HOOKS];	/* 0: not attached */
 	struct profile_hook hooks[PROFILE_HOOKS];
-	int ids[PROFILE_HOOKS];		/* BTF id of each hook */
+	struct hook_place places[PROFILE_HOOKS];
 	uint32_t targets[PROFILE_HOOKS];	/* program hooked; 0: none */
 	size_t n;
 };
@@ -65,7 +66,7 @@ void attach__leave_out(struct attachments *a, const struct refusals *refused);
 bool attach__has(const struct attachments *a, const char *name);
 /* Say which programs are to be loaded; before it is loaded. */
 void attach__choose(struct attachments *a, const struct attach_choice *choice);
-/* Around the loading of the object: libbpf takes BTF ids from a; then NULL. */
+/* Around the loading of the object: libbpf takes places from a; then NULL. */
 void attach__loading(const struct attachments *a);
 /* Attach what was loaded; how many hooks that were. */
 int attach__all(struct attachments *a);

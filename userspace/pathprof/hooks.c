@@ -17,7 +17,7 @@ struct target {
 	const char *name;
 	int symbols;		/* of this name in the symbol table */
 	int function, event;	/* BTF ids; 0: none */
-	bool in_module;		/* the function is a module's */
+	const char *module;	/* whose function it is; NULL: the kernel's */
 };
 
 static int by_name(const void *a, const void *b)
@@ -138,7 +138,7 @@ static void module_function(void *arg, const char *name, int id,
 	if (!home || strcmp(home, module) || hit->function)
 		return;
 	hit->function = id;
-	hit->in_module = true;
+	hit->module = home;
 }
 
 /* Distinct names, sorted; a function may have two hooks. */
@@ -156,8 +156,9 @@ static size_t list_targets(struct target *targets,
 	return kept;
 }
 
-int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
-		bool functions, struct drops *drops, char *err, size_t len)
+int hooks__find(struct profile_hook *hooks, size_t n,
+		struct hook_place *places, bool functions,
+		struct drops *drops, char *err, size_t len)
 {
 	struct target targets[PROFILE_HOOKS] = {}, *target;
 	size_t i, kept = list_targets(targets, hooks, n);
@@ -182,8 +183,11 @@ int hooks__find(struct profile_hook *hooks, size_t n, int *ids,
 		if (no_symbols)
 			target->symbols = 1;
 		find_hook(&hooks[i], target);
-		ids[i] = !strcmp(hooks[i].type, "tp_btf") ? target->event :
-			 target->function;
+		if (!strcmp(hooks[i].type, "tp_btf"))
+			places[i].id = target->event;
+		else
+			places[i] = (struct hook_place){ target->function,
+							 target->module };
 	}
 	return 0;
 }
