@@ -192,17 +192,30 @@ int hooks__find(struct profile_hook *hooks, size_t n,
 	return 0;
 }
 
+/* One that failed counts, not others of the function that were not tried. */
+static bool has_hook(const struct profile *p, const char *name)
+{
+	bool has = false;
+	size_t i;
+
+	for (i = 0; i < p->nhooks; i++) {
+		if (strcmp(p->hooks[i].name, name))
+			continue;
+		if (p->hooks[i].state == HOOK_FAILED)
+			return false;
+		has |= p->hooks[i].state <= HOOK_PRESENT;
+	}
+	return has;
+}
+
 static bool stage_has_hook(const struct profile *p, const char *hooks)
 {
 	char list[160], *word, *rest = list;
-	size_t i;
 
 	snprintf(list, sizeof(list), "%s", hooks);
 	while ((word = strsep(&rest, " ")))
-		for (i = 0; i < p->nhooks; i++)
-			if (p->hooks[i].state <= HOOK_PRESENT &&
-			    !strcmp(p->hooks[i].name, word))
-				return true;
+		if (has_hook(p, word))
+			return true;
 	return false;
 }
 
