@@ -10,7 +10,7 @@
 
 cd "$TMP" || exit
 stage_pathprof || exit
-plan 3
+plan 4
 
 # as_user COMMAND...: as nobody, with the two capabilities only.
 as_user() {
@@ -29,6 +29,32 @@ case_capabilities() {
 		a["unaccounted"]')" "7 7 0"
 }
 check "CAP_BPF and CAP_PERFMON are enough" case_capabilities
+
+# Steps: as that user, ask for netfilter and then for NAT; nf_conntrack is a module.
+# Expected: only its function is left out, with the reason; --nat, which needs
+# it, is refused.
+case_module() {
+	modprobe nf_conntrack || return
+	as_user "$PP" record --sample 1 --port 4034 --stages netfilter \
+		-o module.json -- bash -c "
+		$(declare -f ping_pong); ping_pong 4034 7 127.0.0.1" 2>err
+	set -- $?
+	cat err
+	[ "$1" -eq 0 ] && is "$(grep -c '() is not hooked' err)" 1 &&
+		grep -q '^pathprof: nf_conntrack_in() .* CAP_SYS_ADMIN$' err &&
+		is "$(fields module.json 'n("data", "@local", "delivered"),
+			{h["name"] for h in p["hooks"]
+			 if h["state"] == "failed"}')" \
+			"7 {'nf_conntrack_in'}" &&
+		"$PP" report module.json >text &&
+		sed -n '/^Not seen here:/,$p' text | grep -w conntrack || return
+	as_user "$PP" record --sample 1 --port 4034 --stages netfilter --nat \
+		-o nat.json -- true 2>err
+	set -- $?
+	cat err
+	is "$1" 3 && grep -q -e '--nat: .* CAP_SYS_ADMIN$' err
+}
+check "a module's functions need CAP_SYS_ADMIN, others do not" case_module
 
 # Steps: functions cannot be hooked, as ftrace is switched off.
 # Expected: recorded with tracepoints; that is said; the counts are the same.

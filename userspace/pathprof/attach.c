@@ -117,9 +117,14 @@ bool attach__ftrace_off(void)
 
 int attach__check(const struct attachments *a, bool nat, char *err, size_t len)
 {
-	if (nat && !attach__has(a, "nf_conntrack_in")) {
-		snprintf(err, len, "--nat: the kernel tracks no connections "
-			 "(nf_conntrack is not loaded)");
+	size_t i;
+
+	for (i = 0; nat && i < a->n; i++) {
+		if (strcmp(a->hooks[i].name, "nf_conntrack_in") ||
+		    a->hooks[i].state <= HOOK_PRESENT)
+			continue;
+		snprintf(err, len, "--nat: connections cannot be tracked: %s",
+			 a->hooks[i].why);
 		return -EOPNOTSUPP;
 	}
 	return attach__users(a, HOOK_PRESENT, err, len);
@@ -175,6 +180,30 @@ void attach__leave_out(struct attachments *a, const struct refusals *refused)
 		memcpy(a->hooks[i].why, refused->why[i],
 		       sizeof(a->hooks[i].why));
 	}
+}
+
+void attach__report(const struct attachments *a,
+		    const struct refusals *refused)
+{
+	const char *why = NULL, *last = "";
+	size_t i;
+
+	for (i = 0; i < a->n; i++) {
+		if (*refused->why[i]) {
+			why = why ? why : refused->why[i];
+			continue;
+		}
+		/* The entry and the return of a function are two hooks. */
+		if (a->hooks[i].state != HOOK_FAILED ||
+		    !strcmp(a->hooks[i].name, last))
+			continue;
+		last = a->hooks[i].name;
+		fprintf(stderr, "pathprof: %s() is not hooked: %s\n", last,
+			a->hooks[i].why);
+	}
+	if (why)
+		fprintf(stderr, "pathprof: functions cannot be hooked here "
+			"(%s): fewer stages are seen\n", why);
 }
 
 bool attach__has(const struct attachments *a, const char *name)
@@ -255,21 +284,6 @@ static bool wanted(const struct attachments *a, size_t i,
 		 stage_groups__want(choice->groups, choice->udp, hook->name)));
 }
 
-void attach__choose(struct attachments *a, const struct attach_choice *choice)
-{
-	size_t i;
-
-	for (i = 0; i < a->n; i++)
-		bpf_program__set_autoload(a->programs[i],
-					  wanted(a, i, choice));
-}
-
-/*
- * libbpf would search all types for each program's hook; we know them.  Its
- * callback gets no argument but the program.
- */
-static const struct attachments *loading;
-
 /* Of the last module asked for: functions of one stand together. */
 static struct {
 	const char *module;
@@ -286,6 +300,42 @@ static int module_btf(const char *module)
 	of_module.fd = module ? modules__btf(module) : -1;
 	return of_module.fd;
 }
+
+/* May this user hook the function, as far as that depends on its module? */
+static bool may_hook(struct attachments *a, size_t i)
+{
+	const char *module = a->places[i].module;
+	struct profile_hook *hook = &a->hooks[i];
+	int fd = module ? module_btf(module) : 0;
+
+	if (fd >= 0)
+		return true;
+	hook->state = HOOK_FAILED;
+	if (fd == -EPERM)
+		snprintf(hook->why, sizeof(hook->why),
+			 "functions of module %.24s need CAP_SYS_ADMIN",
+			 module);
+	else
+		snprintf(hook->why, sizeof(hook->why), "module %.24s: %.24s",
+			 module, strerror(-fd));
+	return false;
+}
+
+void attach__choose(struct attachments *a, const struct attach_choice *choice)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		bpf_program__set_autoload(a->programs[i],
+					  wanted(a, i, choice) &&
+					  may_hook(a, i));
+}
+
+/*
+ * libbpf would search all types for each program's hook; we know them.  Its
+ * callback gets no argument but the program.
+ */
+static const struct attachments *loading;
 
 /* Of the last program asked for: its two hooks stand together. */
 static struct {

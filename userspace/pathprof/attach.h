@@ -44,8 +44,8 @@ int attach__find(struct attachments *a, struct bpf_object *obj, bool functions,
 		 const struct user_stages *users, struct drops *drops,
 		 char *err, size_t len);
 /*
- * Has the kernel what was asked for by name: the functions of --stage and, for
- * --nat, connection tracking?  0, or -EOPNOTSUPP and what is missing.
+ * After attach__choose(): is there what was asked for by name, the functions of
+ * --stage and, for --nat, connection tracking?  0, or -EOPNOTSUPP and why not.
  */
 int attach__check(const struct attachments *a, bool nat, char *err, size_t len);
 /* Are the functions of --stage in this state at least? */
@@ -62,9 +62,16 @@ unsigned int attach__refuse(struct attachments *a, struct refusals *refused,
 			    const char *why);
 /* After attach__find(): leave out what was refused before. */
 void attach__leave_out(struct attachments *a, const struct refusals *refused);
+/* Print which hooks the session does without. */
+void attach__report(const struct attachments *a,
+		    const struct refusals *refused);
 /* Does the kernel have this hook? */
 bool attach__has(const struct attachments *a, const char *name);
-/* Say which programs are to be loaded; before it is loaded. */
+/*
+ * Say which programs are to be loaded; before it is loaded.  Functions of
+ * modules that this user may not hook become FAILED: one of them would make the
+ * whole object fail.
+ */
 void attach__choose(struct attachments *a, const struct attach_choice *choice);
 /* Around the loading of the object: libbpf takes places from a; then NULL. */
 void attach__loading(const struct attachments *a);

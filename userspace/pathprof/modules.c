@@ -3,6 +3,7 @@
  * The type information of the kernel modules that have hooks.  A module that
  * is loaded later is not seen; one that has hooks cannot be unloaded.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,5 +157,5 @@ int modules__btf(const char *module)
 			return fd;
 		close(fd);
 	}
-	return -1;
+	return -errno;
 }

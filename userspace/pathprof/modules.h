@@ -18,7 +18,10 @@ void modules__functions(struct btf *vmlinux,
 struct btf *modules__search(struct btf *vmlinux, const char *function, int *id);
 /* The module of a hook's function; NULL: none of those that have hooks. */
 const char *modules__of(const char *function);
-/* A file descriptor of a module's type information, to be closed; or < 0. */
+/*
+ * A file descriptor of a module's type information, to be closed; or a negative
+ * errno, -EPERM without CAP_SYS_ADMIN.
+ */
 int modules__btf(const char *module);
 
 #endif

@@ -288,9 +288,6 @@ static int load(struct session *s, char *err, size_t len)
 		attach__refuse(&s->attached, &s->refused,
 			       "kernel.ftrace_enabled is 0");
 	attach__leave_out(&s->attached, &s->refused);
-	rc = attach__check(&s->attached, s->config.nat, err, len);
-	if (rc)
-		return rc;
 	set_config(s);
 	size_events(s);
 	bpf_map__set_autocreate(s->skel->maps.groups, s->config.groups);
@@ -305,6 +302,9 @@ static int load(struct session *s, char *err, size_t len)
 		.nat = s->config.nat,
 		.exits = s->skel->rodata->config.exits,
 	});
+	rc = attach__check(&s->attached, s->config.nat, err, len);
+	if (rc)
+		return rc;
 	attach__loading(&s->attached);
 	rc = pathprof_bpf__load(s->skel);
 	attach__loading(NULL);
@@ -338,19 +338,6 @@ static int load_again(struct session *s, char *err, size_t len)
 	pathprof_bpf__destroy(s->skel);
 	memset(&s->attached, 0, sizeof(s->attached));
 	return load(s, err, len);
-}
-
-static void report_refused(const struct session *s)
-{
-	size_t i;
-
-	for (i = 0; i < PROFILE_HOOKS; i++) {
-		if (!*s->refused.why[i])
-			continue;
-		fprintf(stderr, "pathprof: functions cannot be hooked here "
-			"(%s): fewer stages are seen\n", s->refused.why[i]);
-		return;
-	}
 }
 
 /*
@@ -405,7 +392,7 @@ static int begin(struct session *s, char *err, size_t len)
 	rc = attach__users(&s->attached, HOOK_ATTACHED, err, len);
 	if (rc)
 		return rc;
-	report_refused(s);
+	attach__report(&s->attached, &s->refused);
 	rc = begin_events(s, err, len);
 	if (rc)
 		return rc;
