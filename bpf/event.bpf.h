@@ -53,7 +53,7 @@ __noinline int event_put(struct tracked_pkt *t, __u32 what, __u64 from)
 {
 	struct event *e;
 
-	if (!t || !events_on)
+	if (!t || !events_on || !t->number)
 		return 0;
 	e = bpf_ringbuf_reserve(&event_ring, sizeof(*e), 0);
 	if (!e) {
@@ -69,7 +69,7 @@ __noinline int event_put(struct tracked_pkt *t, __u32 what, __u64 from)
 /* A packet is followed from here on; its clock may not have been read yet. */
 __noinline int event_first(struct tracked_pkt *t)
 {
-	if (!t || !events_on)
+	if (!t || !events_on || !t->path.dir)
 		return 0;
 	t->number = __sync_fetch_and_add(&event_packets, 1) + 1;
 	t->dev = 0;
@@ -98,7 +98,7 @@ __noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 	__u32 words[10] = {}, ports[2] = {}, off, i;
 	struct event_flow *e;
 
-	if (!t || !events_on)
+	if (!t || !events_on || !t->number)
 		return 0;
 	bpf_probe_read_kernel(words, sizeof(words), (void *)ip);
 	if (t->path.family == 4)

@@ -33,6 +33,8 @@ __noinline int stack_moves(__u64 from, __u64 to)
 			__builtin_memcpy(detail_of(t), detail_of(was),
 					 sizeof(struct packet_detail));
 		tracked_unlock(next, to);
+	} else if (!was->path.dir) {
+		count(CN_SAMPLED);
 	}
 	tracked_release(at);
 	return 0;

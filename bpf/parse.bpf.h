@@ -28,6 +28,7 @@ struct headers {
 	__u8 family;
 	__u8 udp;
 	__u8 unmatched;		/* by the filter for ports and addresses */
+	__u8 later;		/* a fragment that is not the first */
 };
 
 static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
@@ -97,6 +98,7 @@ not_tcp:
 	count(CN_NOT_TCP);
 	return -1;
 later:
+	h->later = 1;
 	count(CN_FRAGMENTS);
 	return -1;
 unparsed:

@@ -73,10 +73,11 @@ static __always_inline void count(enum pathprof_counter id)
 }
 
 /*
- * A packet that was sampled turns out not to be one of those asked for; NULL if
- * it is not followed yet.
+ * A packet that was sampled turns out to be one that this counter counts; NULL
+ * if it is not followed yet.
  */
-static __always_inline void disown(struct tracked_pkt *t)
+static __always_inline void renounce(struct tracked_pkt *t,
+				     enum pathprof_counter id)
 {
 	struct counts *c = bpf_map_lookup_elem(&counts, &(__u32){ 0 });
 
@@ -86,7 +87,13 @@ static __always_inline void disown(struct tracked_pkt *t)
 		return;
 	/* Below zero here if it was sampled on another CPU: the sum is right. */
 	__sync_fetch_and_add(&c->counters[CN_SAMPLED], -1);
-	__sync_fetch_and_add(&c->counters[CN_FILTERED], 1);
+	__sync_fetch_and_add(&c->counters[id], 1);
+}
+
+/* It is not one of those asked for. */
+static __always_inline void disown(struct tracked_pkt *t)
+{
+	renounce(t, CN_FILTERED);
 }
 
 /*
@@ -238,7 +245,7 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 	__u32 at, i;
 	__u64 work;
 
-	if (!t)
+	if (!t || (config.stack && config.udp && !t->path.dir))
 		return 0;
 	/* It ended before that was known. */
 	if (((config.by_owner || config.ifindex || pcap_length) &&

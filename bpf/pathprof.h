@@ -20,6 +20,7 @@
 #define GAPS		4096
 
 enum { DIR_ANY = 0, DIR_RX = 1, DIR_TX = 2 };
+#define DIR_NONE	DIR_ANY	/* of an entry without a path: later.bpf.h */
 enum { ARM_ANY = 0, ARM_STOCK = 1, ARM_TREATED = 2 };
 enum { KIND_WORK, KIND_WAIT, KIND_END };
 

@@ -13,6 +13,7 @@
 #include "end.bpf.h"
 #include "event.bpf.h"
 #include "filter.bpf.h"
+#include "later.bpf.h"
 #include "owner.bpf.h"
 #include "parse.bpf.h"
 #include "path.bpf.h"
@@ -82,8 +83,11 @@ static __always_inline __u64 rx_begin(struct sk_buff *skb,
 		count(CN_FILTERED);
 		return 0;
 	}
-	if (!parse(skb, (void *)place.ip, skb->len, place.linear, &h))
+	if (!parse(skb, (void *)place.ip, skb->len, place.linear, &h)) {
+		if (config.stack && h.later)
+			later_begin(key, stage);
 		return 0;
+	}
 	if (pcap_length &&
 	    !pcap_match(place.ip, place.linear, skb->len, NULL)) {
 		if (!nat_on) {

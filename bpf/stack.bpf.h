@@ -15,6 +15,7 @@
 #include "end.bpf.h"
 #include "event.bpf.h"
 #include "filter.bpf.h"
+#include "later.bpf.h"
 #include "owner.bpf.h"
 #include "parse.bpf.h"
 #include "path.bpf.h"
@@ -163,6 +164,7 @@ static __always_inline __u64 stack_enters(struct sk_buff *skb, __u32 stage)
 			t->path.flags |= PF_GRO_MERGED | PF_SUPER;
 		t->segments = segments;
 		stack_headers(t, skb);
+		later_unwrapped(t, skb);
 	}
 	tracked_mark(t, stage, bpf_ktime_get_ns());
 	stack_where(t, skb, address(skb->data));
@@ -344,8 +346,11 @@ static __always_inline void stack_begin_tx(struct sk_buff *skb)
 		count(CN_FILTERED);
 		return;
 	}
-	if (!parse_tx(skb, &h))
+	if (!parse_tx(skb, &h)) {
+		if (h.later)
+			later_begin(key, ST_TX_DEV);
 		return;
+	}
 	if (!pcap_match_tx(skb)) {
 		if (!nat_on) {
 			count(CN_FILTERED);

@@ -147,12 +147,27 @@ static int add_tracked(struct profile *p, const struct tracked_pkt *t)
 	return 0;
 }
 
+/* In use, and not by a fragment after the first, which has no path. */
+static bool has_path(const struct sums *s, uint32_t i)
+{
+	return s->tracked_keys[i] && s->tracked_pkts[i].path.dir != DIR_NONE;
+}
+
+void sums__followed(const struct sums *s, struct profile *p)
+{
+	uint32_t i;
+
+	p->followed = 0;
+	for (i = 0; i < TRACKED_MAX; i++)
+		p->followed += has_path(s, i);
+}
+
 int sums__tracked(const struct sums *s, struct profile *p)
 {
 	uint32_t i;
 
 	for (i = 0; i < TRACKED_MAX; i++) {
-		if (!s->tracked_keys[i])
+		if (!has_path(s, i))
 			continue;
 		if (s->tracked_pkts[i].undecided) {
 			/* It is not decided, and will not be. */

@@ -26,6 +26,8 @@ int sums__paths(const struct sums *s, struct profile *p);
 /* Groups and, if kept, the states of paths. */
 int sums__groups(const struct sums *s, struct profile *p);
 void sums__stages(const struct sums *s, struct profile *p);
+/* How many have not arrived so far. */
+void sums__followed(const struct sums *s, struct profile *p);
 /* Packets that have not arrived; call it when nothing changes any more. */
 int sums__tracked(const struct sums *s, struct profile *p);
 

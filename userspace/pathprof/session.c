@@ -528,7 +528,7 @@ static int read_sums(struct session *s, struct profile *p)
 	if (!rc && s->stopped)
 		rc = sums__tracked(&s->sums, p);
 	else if (!rc)
-		p->followed = s->skel->bss->tracked_count;
+		sums__followed(&s->sums, p);
 	probe__fill(p, s->config.events);
 	return rc;
 }
