@@ -42,6 +42,11 @@ def with_core(given, **keys):
     return given
 
 
+def without_tcp_mem(given):
+    del given["sysctl"]["net.ipv4.tcp_mem"]
+    return given
+
+
 OVERFLOWS = {"cpu": 0, "processed": 9, "dropped": 7, "squeezed": 0}
 
 
@@ -73,6 +78,8 @@ def device(**more):
      {"sysctl:net.core.netdev_max_backlog": "4000"}),
     # Another network namespace than the first one cannot read it.
     (facts(LOSSY, softnet=[OVERFLOWS]), {"": ""}),
+    # Memory that TCP may use is the whole host's, too.
+    (without_tcp_mem(facts(LOSSY, pressure=True)), {"": ""}),
     (facts(LOSSY, sockstat={"mem": 2000}),
      {"sysctl:net.ipv4.tcp_mem": "131072 196608 262144"}),
     (facts(LOSSY, devices=device(txqueuelen=2, qdiscs=[

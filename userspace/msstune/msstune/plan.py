@@ -15,7 +15,7 @@ from typing import Any
 from . import plan_host, plan_path, rules_flow, set_qdisc
 from .collect import Facts
 from .diagnosis import Diagnosis
-from .plan_values import Proposal, buffer_for, triple
+from .plan_values import Proposal, buffer_for, triple, whole_host
 
 IP_SYSCTL = "docs.kernel.org/networking/ip-sysctl"
 S0 = "Feng et al., SC 2003"
@@ -41,8 +41,10 @@ def propose(facts: Facts, diagnoses: list[Diagnosis],
             continue
         for proposal in _ANSWERS.get(diagnosis.limit, _nothing)(
                 diagnosis, facts, wish):
-            found.setdefault(proposal.setting or proposal.reason,
-                             proposal.shown_by(diagnosis.evidence))
+            # The same advice for another connection says nothing new.
+            found.setdefault(
+                proposal.setting or proposal.reason.replace(diagnosis.subject, ""),
+                proposal.shown_by(diagnosis.evidence))
     for proposal in plan_host.goal(facts, wish.goal):
         found.setdefault(proposal.setting or proposal.reason, proposal)
     return [p for p in found.values() if p.new == "" or p.new != p.old]
@@ -106,7 +108,12 @@ def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
                    "none")
     now = int(facts["sysctl"].get("net.core.rmem_max", "0"))
     size, note = buffer_for(need, facts)
-    if 0 < now < size // 2:
+    if 0 < now < size // 2 and not whole_host(facts):
+        yield Proposal("", "", "", "raise net.core.rmem_max in the first network "
+                       "namespace of the host, if the program keeps SO_RCVBUF", how,
+                       "docs.kernel.org/admin-guide/sysctl/net",
+                       "memory, for programs that ask for it")
+    elif 0 < now < size // 2:
         yield Proposal("sysctl:net.core.rmem_max", str(now), str(size // 2),
                        "SO_RCVBUF is silently clamped to rmem_max, then "
                        "doubled", how + note,
@@ -321,6 +328,10 @@ def _route(key: str, new: str) -> Answer:
                 yield Proposal(f"route:{route['dst']}:{key}", old, new,
                                "the route limits it; somebody chose that: ask first",
                                d.why, "ip-route(8)", "new connections only")
+                if "lock" in old:
+                    yield Proposal("", "", "", "ip tcp_metrics flush: a cached metric "
+                                   "keeps the locked value for an hour", d.why,
+                                   "ip-tcp_metrics(8)", "what it knows of other hosts")
     return answer
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from . import plan_path, rules_host
 from .collect import Facts
 from .diagnosis import Diagnosis
-from .plan_values import Proposal, block, triple
+from .plan_values import Proposal, block, triple, whole_host
 
 S0 = "Feng et al., SC 2003"
 S2 = "SDSC/GIAC tuning report 2008"
@@ -21,14 +21,17 @@ SEGMENTATION = "docs.kernel.org/networking/segmentation-offloads"
 SCALING = "docs.kernel.org/networking/scaling"
 
 
+def _elsewhere(key: str, d: Diagnosis, source: str) -> Proposal:
+    return Proposal("", "", "", f"raise {key} in the first network namespace of the "
+                    "host: it cannot be set in this one", d.why, source, "memory")
+
+
 def _backlog(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
-    known = facts["sysctl"].get("net.core.netdev_max_backlog")
-    if known is None:
-        yield Proposal("", "", "", "raise net.core.netdev_max_backlog: it is the whole "
-                       "host's, and cannot be read in this network namespace", d.why,
-                       f"{SYSCTL_NET}; {S2}, step 4", "delay while the queue is long")
+    if not whole_host(facts):
+        yield _elsewhere("net.core.netdev_max_backlog", d,
+                         f"{SYSCTL_NET}; {S2}, step 4")
         return
-    now = int(known)
+    now = int(facts["sysctl"]["net.core.netdev_max_backlog"])
     new = min(max(1000, now * 4), 100000)
     yield Proposal("sysctl:net.core.netdev_max_backlog", str(now), str(new),
                    "packets were dropped before they reached TCP", d.why,
@@ -99,6 +102,9 @@ def _memory(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
         yield Proposal("", "", "", f"raise memory.max of {d.subject}, or give its "
                        "connections smaller buffers", d.why,
                        "docs.kernel.org/admin-guide/cgroup-v2", "none")
+        return
+    if "net.ipv4.tcp_mem" not in facts["sysctl"]:
+        yield _elsewhere("net.ipv4.tcp_mem", d, "docs.kernel.org/networking/ip-sysctl")
         return
     low, pressure, high = triple(facts, "net.ipv4.tcp_mem")
     room = facts["memory"] // facts["page"] // 8

@@ -32,6 +32,12 @@ class Proposal:
             gain=self.gain or evidence.gain)
 
 
+def whole_host(facts: Facts) -> bool:
+    """Whether settings that the network namespaces of a host share can be made here:
+    only the first one has them all."""
+    return "net.core.netdev_max_backlog" in facts["sysctl"]
+
+
 def triple(facts: Facts, key: str) -> tuple[int, int, int]:
     words = facts["sysctl"].get(key, "4096 16384 4194304").split()
     low, default, high = map(int, words)

@@ -88,8 +88,10 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "host", "memory-pressure", "high",
             f"TCP uses {used} pages ({units.size(used * facts['page'])}) of "
-            f"tcp_mem {facts['sysctl'].get('net.ipv4.tcp_mem', '?')}; entered "
-            f"pressure {entered} times, pruned {pruned} times",
+            + (f"tcp_mem {facts['sysctl']['net.ipv4.tcp_mem']}" if pages else
+               "tcp_mem, which only the first network namespace can read")
+            + f"; entered pressure {entered} times, pruned {pruned} times"
+            + (", and was under it when read" if facts.get("pressure") else ""),
             "the numbers stay with a larger tcp_mem; then memory leaks", 95,
             {"pages": used, "tcp_mem": pages, "pressures": entered,
              "pruned": pruned})

@@ -19,6 +19,7 @@ SINGLE = 2.5         # losses per recovery that are single losses
 GROUP = 4            # losses per recovery that are no single losses,
 PAIRS = 1.8          # and where the rate is that of a policer
 ENOUGH = 8           # retransmissions below which their cause is a guess
+MUCH = 0.05          # share of lost segments that a full queue alone hardly makes
 VARIED = 1.3         # times by which windows differ at which losses are random
 
 
@@ -45,9 +46,11 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, told, numbers)
     if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500:
-        return ("path", "medium",
+        much = loss > MUCH
+        return ("path", "low" if much else "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
-                "times its minimum: the path is full",
+                "times its minimum: the path is full"
+                + (", or a policer drops what is above its rate" if much else ""),
                 "losses continue at half the rate", numbers)
     disordered = rules_order.late(f, facts, told, numbers)
     if disordered:
