@@ -73,6 +73,15 @@ static __always_inline __u64 address(const void *pointer)
 	return v;
 }
 
+/*
+ * From an skb's data to one of its headers, in bytes.  Newer kernels (7.2) take head
+ * and data for pointers as well, and refuse arithmetic of 32 bits with them.
+ */
+static __always_inline __u32 ahead_of_data(struct sk_buff *skb, __u16 header)
+{
+	return address(skb->head) + header - address(skb->data);
+}
+
 extern int LINUX_KERNEL_VERSION __kconfig;
 
 #define VERSION(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))

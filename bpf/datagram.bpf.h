@@ -111,7 +111,7 @@ static __always_inline void datagram_size(struct datagram *d,
 					  struct sk_buff *skb,
 					  struct inet_cork *cork)
 {
-	__u32 ahead = skb->head + skb->transport_header - skb->data;
+	__u32 ahead = ahead_of_data(skb, skb->transport_header);
 	__u16 size = BPF_CORE_READ(cork, gso_size);
 
 	d->bytes = skb->len - ahead - 8;

@@ -204,7 +204,7 @@ static __always_inline bool parse_rx(struct sk_buff *skb, struct headers *h)
 static __always_inline bool parse_tx(struct sk_buff *skb, struct headers *h)
 {
 	void *ip = skb->head + skb->network_header;
-	__u32 skip = ip - (void *)skb->data;
+	__u32 skip = ahead_of_data(skb, skb->network_header);
 
 	if (skip > 64) {
 		count(CN_UNPARSED);

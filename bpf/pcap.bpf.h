@@ -292,7 +292,7 @@ static __always_inline bool pcap_match_skb(struct sk_buff *skb,
 
 	if (!pcap_length)
 		return true;
-	skip = skb->head + skb->network_header - skb->data;
+	skip = ahead_of_data(skb, skb->network_header);
 	if (skip > 64)
 		return false;
 	return pcap_match(address(skb->head) + skb->network_header,

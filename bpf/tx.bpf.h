@@ -350,7 +350,7 @@ static __always_inline bool is_connection(struct sock *sk)
 static __always_inline void tx_capture(struct tracked_pkt *t,
 				       struct sk_buff *skb)
 {
-	__u32 skip = skb->head + skb->network_header - skb->data;
+	__u32 skip = ahead_of_data(skb, skb->network_header);
 
 	if (capture && skip <= 64)
 		capture_bytes(t, address(skb->head) + skb->network_header,
