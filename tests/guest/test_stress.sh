@@ -22,6 +22,7 @@ fi
 strip --strip-debug -o "$TMP/mssfrac.ko" "$MODULE" || exit
 MODULE=$TMP/mssfrac.ko
 RANDOM=4711
+exec 3>&1 # how far it is: the full test takes hours
 
 loaded() { grep -q '^mssfrac ' /proc/modules; }
 unload() { ! loaded || rmmod mssfrac; }
@@ -152,6 +153,7 @@ come_and_go() {
 			rx_frac=$((RANDOM % 65)) ab_percent=$((RANDOM % 101)) &&
 			change_in a 1 && change_in b 1 &&
 			rmmod mssfrac && load_runs || return 1
+		[ $((i % 50)) -ne 49 ] || echo "# $((i + 1)) loads after $SECONDS s" >&3
 	done
 }
 check "$ROUNDS loads and unloads" come_and_go
