@@ -135,6 +135,13 @@ class Connection:
         the last segment of each is its remainder."""
         return self.end(packet) % self.mss == 0
 
+    def ends_new_cut(self, packet, sizes):
+        """Data queued while one of these sizes was in force is in skbs of whole
+        segments of it.  The first begins where the last one of one MSS ends."""
+        end = self.end(packet)
+        return any((end - cut) % size == 0 for size in sizes
+                   for cut in range(0, end, self.mss))
+
     def offered(self, packet):
         return packet.window << self.scale
 
@@ -158,9 +165,12 @@ class Connection:
                 if end > edge:
                     self.wrong(packet, f"{end - edge} bytes beyond the window")
 
-    def check_sizes(self):
+    def check_sizes(self, events):
         """No segment above the MSS; none below MIN_SEG but where the data, the
-        window or a piece of one MSS ends, or what is sent again."""
+        window or a piece of whole segments ends, or what is sent again."""
+        # A size below MIN_SEG is what this looks for.
+        sizes = {event.fields["seg"] for event in events
+                 if event.fields["seg"] >= MIN_SEG}
         sent = set()
         for packet in self.data:
             if (packet.seq, packet.size) in sent:
@@ -169,7 +179,8 @@ class Connection:
             if packet.size > self.mss:
                 self.wrong(packet, f"{packet.size} bytes, MSS {self.mss}")
             elif packet.size < MIN_SEG and packet is not self.data[-1] and \
-                    not packet.fills and not self.ends_old_cut(packet):
+                    not packet.fills and not self.ends_old_cut(packet) \
+                    and not self.ends_new_cut(packet, sizes):
                 self.wrong(packet, f"{packet.size} bytes, though nothing ends "
                            "there")
 
@@ -289,7 +300,7 @@ def main():
               if e.name == "align" and e.fields["dport"] == port]
     connection = Connection(packets, port)
     connection.check_edges(refuses=sender == "small")
-    connection.check_sizes()
+    connection.check_sizes(aligns)
     acted = "nothing"
     enough = len(connection.data) > 100
     if receiver != "scaled":

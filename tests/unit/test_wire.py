@@ -134,6 +134,25 @@ def test_small_segment_where_the_window_ends(judge):
     assert judge(capture)[0] == 0
 
 
+@pytest.mark.parametrize("size, chosen, accepted", [
+    (250, SEG, True), (249, SEG, False), (250, 0, False)])
+def test_small_segment_where_a_piece_of_a_chosen_size_ends(judge, size, chosen,
+                                                           accepted):
+    """Two segments of that size, queued behind the last piece of one MSS; the window
+    ended within the second."""
+    capture, at = bulk([MSS] * 3, 3 * MSS)
+    capture.align("sized", chosen)
+    capture.offer(at, WINDOW)
+    for part in (SEG, 600, size, SEG):
+        capture.data(at, part)
+        at += part
+    verdict = judge(capture)
+    if accepted:
+        assert verdict[0] == 0, verdict[1]
+    else:
+        objects(verdict, f"{size} bytes, though nothing")
+
+
 def test_offer_not_whole(judge):
     capture, at = bulk([MSS] * 3, 3 * MSS)
     capture.offer(at, 3 * MSS + 1)
