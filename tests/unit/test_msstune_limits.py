@@ -128,6 +128,7 @@ def xt(name, kind="match"):
     ([dport(443), xt("hashlimit"), xt("REJECT", "target")], [443]),
     ([dport(443), xt("tcpmss"), {"drop": None}], None),
     ([dport(443), {"xt": None}, {"drop": None}], None),
+    ([dport(443), {"limit": "a-name"}, {"drop": None}], [443]),
 ])
 def test_rules_that_limit_connections(monkeypatch, expr, ports):
     monkeypatch.setattr(collect_host, "_ruleset", lambda: [rule(*expr)])
@@ -185,7 +186,9 @@ def test_default_routes_of_both_families(monkeypatch):
             ("-6", "-j"): '[{"dst": "default", "metrics": [{"cwnd": 4}]},'
                           ' {"dst": "fd09::/64"}]',
             ("-4", "route"): "default via 10.0.0.1 dev eth0 window 9000\n",
-            ("-6", "route"): "default via fe80::1 dev eth0 metric 9 cwnd lock 4\n"}
+            # Another table has a default route as well.
+            ("-6", "route"): "default via fe80::1 dev eth0 metric 9 cwnd lock 4\n"
+                             "default via fe80::2 dev eth1 table 7 metric 9\n"}
     monkeypatch.setattr(collect_host.system, "run",
                         lambda _, family, what, *more: said[family, what])
     found = collect_host.routes()

@@ -248,10 +248,11 @@ XT_LIMITS = ("limit", "hashlimit", "connlimit", "recent")
 
 def _limits(part: dict[str, Any]) -> Iterator[str]:
     """Whether it matches "below" a limit or "above" it; "either": nobody knows."""
-    if _xt(part) in XT_LIMITS:
+    # A limit with a name is an object of its own.
+    if _xt(part) in XT_LIMITS or isinstance(part.get("limit"), str):
         yield "either"
     for word in ("limit", "ct count"):
-        if word in part:
+        if isinstance(part.get(word), dict):
             yield "above" if part[word].get("inv") else "below"
     # A set that counts for each address; of a meter it is one statement.
     inner = (part.get("set") or part.get("meter") or {}).get("stmt") or []
@@ -324,10 +325,12 @@ def routes() -> list[dict[str, Any]]:
     found = []
     for family in ("-4", "-6"):
         show = ("route", "show", "table", "all")
-        # JSON does not tell which metrics are locked.
-        locked = {words[0]: re.findall(r"(\w+) lock \d", line)
+        # JSON does not tell which metrics are locked.  Several tables may have a
+        # route to the same place.
+        locked = {(words[0], *metric)
                   for line in system.run("ip", family, *show).splitlines()
-                  if (words := line.split())}
+                  if (words := line.split())
+                  for metric in re.findall(r"(\w+) lock (\d+)", line)}
         for route in json.loads(system.run("ip", family, "-j", "-d", *show) or "[]"):
             metrics: dict[str, Any] = {}
             for some in route.get("metrics", []):
@@ -337,8 +340,10 @@ def routes() -> list[dict[str, Any]]:
                 if key in metrics}
             if kept:
                 to = str(route.get("dst", ""))
-                found.append({"dst": "::/0" if (to, family) == ("default", "-6")
-                              else to, "locked": locked.get(to, []), **kept})
+                found.append({
+                    "dst": "::/0" if (to, family) == ("default", "-6") else to,
+                    "locked": [key for key, value in kept.items()
+                               if (to, key, str(value)) in locked], **kept})
     return found
 
 

@@ -109,7 +109,7 @@ def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     now = int(facts["sysctl"].get("net.core.rmem_max", "0"))
     size, note = buffer_for(need, facts)
     if 0 < now < size // 2 and not whole_host(facts):
-        yield Proposal("", "", "", "raise net.core.rmem_max in the first network "
+        yield Proposal("", "", "", "raise net.core.rmem_max in the initial network "
                        "namespace of the host, if the program keeps SO_RCVBUF", how,
                        "docs.kernel.org/admin-guide/sysctl/net",
                        "memory, for programs that ask for it")

@@ -22,8 +22,8 @@ SCALING = "docs.kernel.org/networking/scaling"
 
 
 def _elsewhere(key: str, d: Diagnosis, source: str) -> Proposal:
-    return Proposal("", "", "", f"raise {key} in the first network namespace of the "
-                    "host: it cannot be set in this one", d.why, source, "memory")
+    return Proposal("", "", "", f"raise {key} in the initial network namespace of "
+                    "the host: it cannot be set in this one", d.why, source, "memory")
 
 
 def _backlog(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:

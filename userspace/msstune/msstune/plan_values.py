@@ -34,7 +34,7 @@ class Proposal:
 
 def whole_host(facts: Facts) -> bool:
     """Whether settings that the network namespaces of a host share can be made here:
-    only the first one has them all."""
+    only the initial one has them all."""
     return "net.core.netdev_max_backlog" in facts["sysctl"]
 
 

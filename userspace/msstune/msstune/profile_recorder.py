@@ -27,8 +27,9 @@ class Recorder:
 
     def __init__(self, budget: float | None = None) -> None:
         self.missing = ""
-        self._budget = budget or (BUDGET if (os.cpu_count() or 1) > 1
-                                  else BUDGET_ONE_CPU)
+        if budget is None:
+            budget = BUDGET if (os.cpu_count() or 1) > 1 else BUDGET_ONE_CPU
+        self._budget = budget
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="msstune-")
         self._said = Path(self._folder.name, "said")

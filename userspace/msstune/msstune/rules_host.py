@@ -89,7 +89,7 @@ def _memory(facts: Facts) -> Iterator[Diagnosis]:
             "host", "memory-pressure", "high",
             f"TCP uses {used} pages ({units.size(used * facts['page'])}) of "
             + (f"tcp_mem {facts['sysctl']['net.ipv4.tcp_mem']}" if pages else
-               "tcp_mem, which only the first network namespace can read")
+               "tcp_mem, which only the initial network namespace can read")
             + f"; entered pressure {entered} times, pruned {pruned} times"
             + (", and was under it when read" if facts.get("pressure") else ""),
             "the numbers stay with a larger tcp_mem; then memory leaks", 95,
