@@ -69,13 +69,15 @@ static __always_inline __u64 address(const void *pointer)
 {
 	__u64 v = (__u64)pointer;
 
+#ifdef __bpf__	/* the unit cases run this file on the host */
 	asm volatile("%0 = be64 %0; %0 = be64 %0" : "+r"(v));
+#endif
 	return v;
 }
 
 /*
- * From an skb's data to one of its headers, in bytes.  Newer kernels (7.2) take head
- * and data for pointers as well, and refuse arithmetic of 32 bits with them.
+ * From an skb's data to one of its headers, in bytes.  Newer kernels (7.2) take
+ * head and data for pointers as well, and refuse 32-bit arithmetic with them.
  */
 static __always_inline __u32 ahead_of_data(struct sk_buff *skb, __u16 header)
 {

@@ -64,7 +64,5 @@ int LINUX_KERNEL_VERSION;
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #include "../../bpf/compat.bpf.h"
-/* The original is an instruction of BPF. */
-#define address(pointer) ((__u64)(pointer))
 
 #endif
