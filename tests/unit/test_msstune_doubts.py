@@ -491,3 +491,20 @@ def test_an_icmp_error_may_be_of_a_datagram():
     for count, confident in ((1, "medium"), (4, "high")):
         one = first(flow=SILENT, snmp={"Icmp.InDestUnreachs": count})
         assert (one.limit, one.confidence) == ("path-down", confident)
+
+
+# --- Why it lost --------------------------------------------------------------------
+
+@pytest.mark.parametrize("again, dsacks, counters, limit", [
+    # Probes of the tail that found everything there are no loss.
+    (2, 2, {"TCPLossProbes": 2}, "no loss"), (2, 2, {"TCPLossProbes": 1}, "ack-loss"),
+    (2, 2, {"TCPLossProbes": 2, "TCPTimeouts": 1}, "ack-loss"),
+    (2, 1, {"TCPLossProbes": 2}, "loss"), (9, 9, {"TCPLossProbes": 9}, "ack-loss")])
+def test_needless_probes_are_no_loss(again, dsacks, counters, limit):
+    answer = first(flow={"d_total_retrans": again, "d_dsack_dups": dsacks,
+                         "d_data_segs_out": 1000},
+                   snmp={f"TcpExt.{key}": count for key, count in counters.items()})
+    got = answer.limit if answer else ""
+    assert got == limit or limit == "no loss" and got not in ("ack-loss", "loss")
+    if got == "ack-loss":   # a few prove little
+        assert answer.confidence == ("medium" if again > 8 else "low")

@@ -343,3 +343,18 @@ def test_zero_copy_only_where_the_copy_is_seen():
                                                plan.Wish())]
     assert any("ZEROCOPY" in text for text in reasons(copy=900))
     assert not any("ZEROCOPY" in text for text in reasons(copy=50))
+    assert not any("ZEROCOPY" in text for text in reasons())
+
+
+@pytest.mark.parametrize("rcvbuf, most, proposed", [
+    (65536, 32768, True),       # SO_RCVBUF, doubled, is what rmem_max allows
+    (65536, 212992, False),     # the program asked for that
+    (131072, 32768, False)])    # TCP_WINDOW_CLAMP, or SO_RCVBUFFORCE
+def test_rmem_max_only_where_it_clamps(rcvbuf, most, proposed):
+    some = facts(RECEIVER | {"rcv_ssthresh": 32768, "rcvbuf": rcvbuf,
+                             "low_rcvbuf": rcvbuf})
+    some["sysctl"] |= {"net.core.rmem_max": str(most)}
+    found = diagnose.diagnose(some)
+    assert found[0].limit == "receive-buffer-fixed"
+    told = [p.setting + p.reason for p in plan.propose(some, found, plan.Wish(1e9))]
+    assert any("net.core.rmem_max" in text for text in told) == proposed

@@ -162,6 +162,39 @@ def test_how_far_a_window_sank_and_how_a_rate_varied():
     assert flow["sunk_snd_wnd"] == 0 and "acked_per_s" not in flow
 
 
+def lossy(times):
+    """Dumps of two connections that lose; the second begins after the second dump."""
+    looks = []
+    for number in range(len(times)):
+        one = dump(acked=1000 * number)[b"cookie00"]
+        info = bytearray(one.info)
+        struct.pack_into("=I", info, 100, number)
+        struct.pack_into("=Q", info, 200, 1000 * number)
+        look = sockdiag.Look(one.head, bytes(info), b"", b"")
+        looks.append({b"1": look} | ({b"2": look} if number > 1 else {}))
+    return looks
+
+
+def test_a_rate_is_that_of_all_dumps_and_connections_agree_on_the_time():
+    times = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    first, second = collect.flows(lossy(times), times, every=2)
+    assert first["acked_per_s"] == [2000] * 6       # also between regular dumps
+    assert second["acked_per_s"] == [0, 4000, 2000, 2000, 2000, 2000]
+
+
+def test_total_retrans_is_where_the_kernel_has_it():
+    look = lossy([0, 1, 2])[2][b"1"]
+    assert sockdiag.lost(look) == sockdiag.unpack(look)["total_retrans"] == 2
+
+
+@pytest.mark.parametrize("dumps, lost, longer", [
+    (7, True, True), (12, True, True), (13, True, False), (7, False, False)])
+def test_losses_are_watched_until_their_rate_is_known(dumps, lost, longer):
+    before, after = lossy([0, 1, 2])[::2]
+    assert collect._losing(before, after if lost else before, dumps) == longer
+    assert not collect._losing({}, after, dumps)
+
+
 # --- Samples ----------------------------------------------------------------
 
 MODULES = """nf_tables 360448 3 nft_chain, Live 0xffffffffc0a00000

@@ -52,9 +52,11 @@ SYSCTLS = (
 SHORT = 0.5
 BETWEEN = 3
 #: Seconds for which a connection is watched longer in its first timeouts, and how
-#: many of them say enough; or where bytes wait for a reader that paused just now.
+#: many of them say enough; or where bytes wait for a reader that paused just now; or
+#: where segments were lost, and how many rates show whether the path limits them.
 LONGER = 8.0
 TIMEOUTS = 5
+RATES = 12
 WAITING = 20_000
 #: Seconds for which calls of programs are counted at most, and after which it is seen
 #: whether they are enough: what it costs follows from their number.
@@ -204,6 +206,15 @@ def _pausing(first: dict[bytes, sockdiag.Look],
     return False
 
 
+def _losing(first: dict[bytes, sockdiag.Look], last: dict[bytes, sockdiag.Look],
+            dumps: int) -> bool:
+    """Whether a connection lost segments, in too few dumps to say how its rate
+    varies."""
+    return dumps <= RATES and any(
+        cookie in first and sockdiag.lost(look) > sockdiag.lost(first[cookie])
+        for cookie, look in last.items())
+
+
 def _calls(holders: dict[int, int]) -> dict[int, dict[str, Any]]:
     """Calls of the programs, for a moment."""
     calls = collect_calls.Calls(holders, sockdiag.looks)
@@ -235,7 +246,7 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
     for at, look in enumerate(looks):
         for cookie in look:
             seen.setdefault(cookie, []).append(at)
-    found = []
+    found, cookies = [], []
     for cookie, dumps in seen.items():
         regular = [n for n in dumps if n % every == 0]
         used = regular if len(regular) > 1 else dumps
@@ -259,20 +270,29 @@ def flows(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
         windows = [one["snd_wnd"] for one in between]
         most = itertools.accumulate(windows, max)
         flow["sunk_snd_wnd"] = max(was - now for was, now in zip(most, windows))
-        if flow["d_total_retrans"]:
-            # Where it loses, whether its rate varies says why.
-            flow["acked_per_s"] = _rates(
-                [one["bytes_acked"] for one in between], [times[n] for n in used])
         for key in RANGED:
             values = [one.get(key, 0) for one in between]
             flow[f"low_{key}"], flow[f"high_{key}"] = min(values), max(values)
         flow.update(_waits([sockdiag.unpack(looks[n][cookie]) for n in dumps]))
         found.append(flow)
+        cookies.append(cookie)
+    # Where connections lose, whether the rate to that address varies says why.
+    lossy = {sockdiag.host(f["remote"]) for f in found if f["d_total_retrans"]}
+    for flow, cookie in zip(found, cookies):
+        if sockdiag.host(flow["remote"]) in lossy:
+            flow["acked_per_s"] = _rates(looks, times, cookie)
     return found
 
 
-def _rates(counts: list[int], times: list[float]) -> list[float]:
-    """Of a counter, between each two readings."""
+def _rates(looks: list[dict[bytes, sockdiag.Look]], times: list[float],
+           cookie: bytes) -> list[float]:
+    """Bytes/s of a connection that were acknowledged between each two dumps.  It
+    begins after the last dump before its first one, and moves nothing where a dump
+    misses it."""
+    acked, counts = 0, []
+    for look in looks:
+        acked = sockdiag.acked(look[cookie]) if cookie in look else acked
+        counts.append(acked)
     return [(after - before) / (end - start) for before, after, start, end in zip(
         counts, counts[1:], times, times[1:])]
 
@@ -375,7 +395,8 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
             times.append(time.monotonic())
         end = time.monotonic() + LONGER
         while time.monotonic() < end and (
-                _silent(taken[0], taken[-1]) or _pausing(taken[0], taken[-1])):
+                _silent(taken[0], taken[-1]) or _pausing(taken[0], taken[-1])
+                or _losing(taken[0], taken[-1], len(taken))):
             time.sleep(SHORT)
             taken.append(sockdiag.looks())
             times.append(time.monotonic())
@@ -439,7 +460,7 @@ def _collect(interval: float, looks: int, profile_file: Path | None,
             flow["owner"] = owner | spent.get(owner["pid"], {}) | {
                 "cgroup": collect_host.cgroup_of(owner["pid"]),
                 "calls": calls.get(owner["pid"], {})}
-    remotes = {r.rpartition(":")[0].strip("[]") for r in [
+    remotes = {sockdiag.host(r) for r in [
         *(f["remote"] for f in busiest[:3]),
         *(u["remote"] for u in facts["unanswered"] or [])][:5]}
     facts["gateways"] = part("gateways", lambda: collect_host.gateways(

@@ -71,16 +71,11 @@ def connections() -> set[tuple[str, str]]:
     for look in sockdiag.looks().values():
         flow = sockdiag.unpack(look)
         if flow["inode"] in held:
-            found.add((_address(flow["local"]), _address(flow["remote"])))
+            found.add((sockdiag.host(flow["local"]), sockdiag.host(flow["remote"])))
     words = os.environ.get("SSH_CONNECTION", "").split()
     if len(words) == 4:
         found.add((words[2], words[0]))
     return found
-
-
-def _address(endpoint: str) -> str:
-    """ADDRESS:PORT or [ADDRESS]:PORT without the port."""
-    return endpoint.rpartition(":")[0].strip("[]")
 
 
 def below(names: set[str], links: Sequence[dict[str, Any]]) -> set[str]:

@@ -103,11 +103,14 @@ def _receive_window(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal
 def _fixed_buffer(d: Diagnosis, facts: Facts, wish: Wish) -> Iterator[Proposal]:
     need, how = _bdp(d, wish)
     yield Proposal("", "", "", f"in the program of {d.subject}: leave SO_RCVBUF "
-                   "alone; setting it ends autotuning", how,
+                   "and TCP_WINDOW_CLAMP alone; setting SO_RCVBUF ends autotuning", how,
                    "socket(7), tcp(7); SDSC/GIAC tuning report 2008 (iperf -w)",
                    "none")
     now = int(facts["sysctl"].get("net.core.rmem_max", "0"))
     size, note = buffer_for(need, facts)
+    # Any other buffer is what the program asked for, or TCP_WINDOW_CLAMP limits it.
+    if d.numbers.get("rcvbuf") != 2 * now:
+        return
     if 0 < now < size // 2 and not whole_host(facts):
         yield Proposal("", "", "", "raise net.core.rmem_max in the initial network "
                        "namespace of the host, if the program keeps SO_RCVBUF", how,

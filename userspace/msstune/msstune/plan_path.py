@@ -115,19 +115,19 @@ def copies(facts: Facts) -> tuple[float, str] | None:
 
 
 def reader(d: Diagnosis, facts: Facts) -> Iterator[Proposal]:
-    """Zero copy only where the copy is a part of the work, if that is known."""
+    """Zero copy only where the copy is known to be a part of the work."""
     known = copies(facts)
-    if known and known[0] < NOTICED:
-        yield Proposal("", "", "", "the reader is the limit, and not the copy to it: "
-                       "profile the program", d.why, "perf-top(1)", "none",
-                       path=known[1], share=known[0], of="work")
-        return
-    text = ("the reader is the limit: profile it; larger reads, MSG_ZEROCOPY at the "
-            "sender and TCP_ZEROCOPY_RECEIVE save copies")
     share, path = known or (0.0, "")
-    yield Proposal("", "", "", text, d.why, COPIES, "none", path, share,
-                   "work" if known else "",
-                   f"up to {share:.0%} of the work" if known else "")
+    of = "work" if known else ""
+    if share < NOTICED:
+        yield Proposal("", "", "", "the reader is the limit"
+                       + (", and not the copy to it" if known else "")
+                       + ": profile the program", d.why, "perf-top(1)", "none",
+                       path=path, share=share, of=of)
+        return
+    yield Proposal("", "", "", "the reader is the limit: profile it; larger reads and "
+                   "TCP_ZEROCOPY_RECEIVE save copies", d.why, COPIES, "none", path,
+                   share, of, f"up to {share:.0%} of the work")
 
 
 ANSWERS: dict[str, Callable[[Diagnosis, Facts], Iterator[Proposal]]] = {

@@ -148,7 +148,8 @@ def _sender(f: Flow, facts: Facts) -> Answer:
     if disordered:
         return disordered
     least = 2 if f["options"] & OPT_SACK else 1
-    if loss >= rules_loss.LOSS and f["d_total_retrans"] >= least:
+    if loss >= rules_loss.LOSS and f["d_total_retrans"] >= least \
+            and not rules_loss.probes(f, facts):
         return rules_loss.diagnose(f, facts, loss, numbers)
     size = f["d_bytes_acked"] / max(1, f["d_data_segs_out"])
     if f["snd_mss"] < LEAST_BUFFER <= f.get("pmtu", 0) / 2 \

@@ -56,7 +56,7 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     if disordered:
         return disordered
     if again > total / 2:
-        return ("ack-loss", "medium",
+        return ("ack-loss", "medium" if total >= ENOUGH else "low",
                 f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
                 "are lost, or timeouts come too early",
                 "no DSACKs, or reordering (reord_seen)", numbers)
@@ -83,6 +83,16 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
             + ("" if single else ": at random, or by a policer")
             + f"; Reno would reach {units.bits(model)}",
             "losses stop at a lower rate; then it is congestion", numbers)
+
+
+def probes(f: Flow, facts: Facts) -> bool:
+    """Whether what it sent again were a few probes of the tail (RFC 8985, section 7)
+    that the peer already had: that is no loss."""
+    snmp = {key: facts["snmp"].get(f"TcpExt.{key}", 0) for key in (
+        "TCPLossProbes", "TCPTimeouts", "TCPSackRecovery", "TCPRenoRecovery")}
+    total = int(f["d_total_retrans"])
+    return int(f["d_dsack_dups"]) >= total < ENOUGH and total <= snmp["TCPLossProbes"] \
+        and sum(snmp.values()) == snmp["TCPLossProbes"]
 
 
 def _varied(f: Flow) -> bool:

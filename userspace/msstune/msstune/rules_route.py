@@ -12,6 +12,7 @@ from typing import Any
 from . import units
 from .collect import Facts
 from .diagnosis import Diagnosis
+from .sockdiag import host
 
 Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
@@ -23,7 +24,7 @@ FEW_BYTES = 200_000  # within slow start
 
 def peer(flow: Flow) -> str:
     """The address of the other end."""
-    return str(flow["remote"].rpartition(":")[0].strip("[]"))
+    return host(flow["remote"])
 
 
 def _of(address: str, facts: Facts) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from . import units
 from .collect import Facts
 from .confidence import FILLED
 from .diagnosis import Diagnosis
-from .sockdiag import CLOSE_WAIT
+from .sockdiag import CLOSE_WAIT, host
 
 Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
@@ -111,7 +111,7 @@ def _unsent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
 
 def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
     """Segments are sent again and nothing acknowledges them."""
-    address = f["remote"].rpartition(":")[0].strip("[]")
+    address = host(f["remote"])
     hop = facts.get("gateways", {}).get(address, address)
     told = f"{f['retransmits']} timeouts in a row, and no ACK arrives"
     if hop in facts.get("neighbours", []):
@@ -119,7 +119,7 @@ def _silent(f: Flow, facts: Facts, numbers: dict[str, Any]) -> Answer:
                 f"{told}; the next hop {hop} does not answer ARP",
                 "the next hop answers (ip neigh)", numbers)
     same = [one for one in facts["flows"]
-            if one["remote"].rpartition(":")[0].strip("[]") == address]
+            if host(one["remote"]) == address]
     alive = [one for one in same if one["d_bytes_acked"]]
     lost = _acks_lost(f, same, told, numbers)
     if lost:
@@ -234,12 +234,12 @@ def unanswered(facts: Facts) -> list[Diagnosis]:
             "it answers (ip neigh)", STOPPED, {"attempts": failed}))
     for remote in sorted({one["remote"] for one in tries}):
         mine = [one for one in tries if one["remote"] == remote]
-        address = remote.rpartition(":")[0].strip("[]")
+        address = host(remote)
         hop = facts.get("gateways", {}).get(address, address)
         down = hop in facts.get("neighbours", [])
         silent = [f for f in facts["flows"] if f["retransmits"] > BACKED_OFF
                   and not f["d_bytes_acked"] and f.get("bytes_acked", 0) > 1
-                  and f["remote"].rpartition(":")[0].strip("[]") == address]
+                  and host(f["remote"]) == address]
         icmp = facts["snmp"].get("Icmp.InDestUnreachs", 0)
         told = (f"{len(mine)} connection attempts, repeated up to "
                 f"{max(one['retransmits'] for one in mine)} times")

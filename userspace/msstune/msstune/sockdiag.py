@@ -151,9 +151,19 @@ def inode_of(look: Look) -> int:
     return int(_MESSAGE.unpack(look.head)[14])
 
 
+def host(endpoint: str) -> str:
+    """The address of ADDRESS:PORT or [ADDRESS]:PORT."""
+    return endpoint.rpartition(":")[0].strip("[]")
+
+
 def acked(look: Look) -> int:
     """Bytes that the peer has acknowledged."""
     return int(struct.unpack_from("=Q", look.info, 120)[0])
+
+
+def lost(look: Look) -> int:
+    """Segments sent again."""
+    return int(struct.unpack_from("=I", look.info, 100)[0])
 
 
 def counts(look: Look) -> tuple[int, int]:
