@@ -9,8 +9,8 @@ FACTS=DIR in the environment: store the facts of each path in DIR.
 
 Policers pass 200 to 3,000 kB/s with bursts of 6 to 40 kB; random losses are 0.3 to
 8 %; a burst (gemodel) begins with 0.1 to 2 % of the packets and ends with 20 to 60 %.
-Round trips are 10 to 80 ms, connections one to three.  Packets have at most two
-segments, so that the smallest bucket holds each.
+Round trips are 10 to 80 ms, connections one to three.  Packets have one segment, as
+on a wire, or at most two, which are lost together.
 """
 import json
 import os
@@ -44,7 +44,8 @@ CHECKS += ["none is wrong with high confidence"]
 
 
 def drawn(kind, number):
-    """The parameters of a path: a round trip, connections, what the router does."""
+    """The parameters of a path: a round trip, connections, what the router does,
+    segments of a packet."""
     source = random.Random(f"{SEED} {kind} {number}")
     rtt, count, port = (source.randint(10, 80), source.randint(1, 3),
                         source.randint(2000, 30000))
@@ -56,13 +57,13 @@ def drawn(kind, number):
     else:
         there, police = (f"loss gemodel {source.uniform(0.1, 2):.2f}% "
                          f"{source.uniform(20, 60):.0f}%"), ""
-    return rtt, count, port, there, police
+    return rtt, count, port, there, police, source.randint(1, 2)
 
 
 def watch(kind, number):
     """The first diagnosis, and whether the path lost meanwhile."""
-    rtt, count, port, there, police = drawn(kind, number)
-    office(rtt, there=there)
+    rtt, count, port, there, police, segments = drawn(kind, number)
+    office(rtt, segments, there)
     if police:
         sh(f"tc -n {MIDDLE} qdisc add dev ma clsact; tc -n {MIDDLE} filter add dev ma "
            f"ingress matchall action {police}")
@@ -76,7 +77,8 @@ def watch(kind, number):
     lost = sum(f["d_total_retrans"] for f in facts["flows"])
     numbers = answer.numbers if answer else {}
     varies = numbers.get("rate_varies")
-    tell(f"{kind} {number}: {rtt} ms, {count} connections, {there or police}: "
+    tell(f"{kind} {number}: {rtt} ms, {count} connections, {segments} segments, "
+         f"{there or police}: "
          f"{answer.limit if answer else 'nothing'}, "
          f"{answer.confidence if answer else '-'}; {lost} sent again, "
          f"{numbers.get('losses_per_recovery', 0):.1f} for each recovery, rate varies "
@@ -103,6 +105,8 @@ def main():
         tell(f"{kind}: {named} of {counted}",
              f"{'ok' if counted and named >= least * counted else 'not ok'} {check}")
     tell(f"{'not ok' if wrong else 'ok'} {CHECKS[-1]}")
+    for end in (path_faults.A, path_faults.B, MIDDLE):
+        subprocess.run(["ip", "netns", "del", end], check=False)
 
 
 if __name__ == "__main__":

@@ -508,3 +508,29 @@ def test_needless_probes_are_no_loss(again, dsacks, counters, limit):
     assert got == limit or limit == "no loss" and got not in ("ack-loss", "loss")
     if got == "ack-loss":   # a few prove little
         assert answer.confidence == ("medium" if again > 8 else "low")
+
+
+TAKES = [1e6, 2e6, 1.2e6, 0.7e6, 1.6e6, 1e6]
+
+
+@pytest.mark.parametrize("other, recoveries, limit", [
+    # What one loses the other takes: a rate is shared; or each has its own losses.
+    ([3e6 - rate for rate in TAKES], 20, "policer"), (TAKES, 20, "loss"),
+    # As many losses for each recovery as random ones make.
+    ([3e6 - rate for rate in TAKES], 55, "loss")])
+def test_what_is_policed_is_the_sum(other, recoveries, limit):
+    lost = SENDER | {"d_total_retrans": 30, "d_data_segs_out": 4000, "snd_cwnd": 40}
+    flows = [lost | {"acked_per_s": TAKES},
+             lost | {"acked_per_s": other, "local": "10.0.0.1:40001"}]
+    found = diagnose.diagnose(facts(flows=flows, snmp={
+        "Tcp.RetransSegs": 60, "TcpExt.TCPSackRecovery": recoveries}))
+    assert {one.limit for one in found} == {limit}
+
+
+@pytest.mark.parametrize("again, confident", [(30, "high"), (60, "medium")])
+def test_losses_in_groups_are_no_certain_random_ones(again, confident):
+    one = first(flow={"d_total_retrans": again, "d_data_segs_out": 4000, "snd_cwnd": 30,
+                      "high_snd_ssthresh": 60, "low_snd_ssthresh": 30,
+                      "acked_per_s": TAKES},
+                snmp={"Tcp.RetransSegs": again, "TcpExt.TCPSackRecovery": 28})
+    assert (one.limit, one.confidence) == ("loss", confident)

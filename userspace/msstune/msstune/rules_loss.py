@@ -3,11 +3,12 @@
 list of tests, the first that matches is the answer.  Pure."""
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from typing import Any
 
-from . import rules_order, rules_queue, rules_route, units
+from . import recovery, rules_order, rules_queue, rules_route, units
 from .collect import Facts
 from .confidence import lower
 from .sockdiag import OPT_SACK
@@ -15,9 +16,7 @@ from .sockdiag import OPT_SACK
 Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
 LOSS = 5e-4          # retransmitted share of segments that counts as loss
-SINGLE = 2.5         # losses per recovery that are single losses
-GROUP = 4            # losses per recovery that are no single losses,
-PAIRS = 1.8          # and where the rate is that of a policer
+GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
 MUCH = 0.05          # share of lost segments that a full queue alone hardly makes
 VARIED = 1.3         # times by which windows differ at which losses are random
@@ -60,21 +59,23 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
                 f"{told}, and the peer already had {again} of {total} (DSACK): ACKs "
                 "are lost, or timeouts come too early",
                 "no DSACKs, or reordering (reord_seen)", numbers)
-    group, varies = _group(f, facts), _varies(f, facts)
-    numbers = numbers | {"losses_per_recovery": group, "rate_varies": varies}
+    group, expected, varies = _groups(f, facts)
+    numbers = numbers | {"losses_per_recovery": group, "losses_expected": expected,
+                         "rate_varies": varies}
     if total >= 2 * GROUP and (
-            group >= GROUP and (varies is None or varies < VARYING)
-            or group >= PAIRS and varies is not None and varies < STEADY):
+            group >= GROUP if varies is None
+            else group >= GROUPED * expected and varies < STEADY):
         return ("policer", "medium",
                 f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
                 f"ms, minimum {f['min_rtt'] / 1e3:.3g} ms), {group:.1f} for each "
                 "recovery" + ("" if varies is None else
-                              f", at a rate that varies by {varies:.0%}")
-                + ": a policer, or a queue shorter than a burst",
+                              f" ({expected:.1f} if they came at random), at a rate "
+                              f"that changes {varies:.1f} times as much as it would "
+                              "then") + ": a policer, or a queue shorter than a burst",
                 "losses come one by one; then they are random", numbers)
     # Without recoveries in the interval a policer is not ruled out, nor with few
     # segments in flight: it then drops one of them; nor if all were at one window.
-    single = 0 < group <= SINGLE and f["cc"] != "bbr" \
+    single = 0 < group < GROUPED * expected and f["cc"] != "bbr" \
         and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
         and lower(loss, f["d_data_segs_out"]) >= LOSS and _varied(f)
     return ("loss", "high" if single else "medium",
@@ -130,35 +131,50 @@ def _spurious(f: Flow, facts: Facts, told: str,
             numbers | {"timeouts": snmp["TCPTimeouts"], "dsack_dups": again})
 
 
-def _group(f: Flow, facts: Facts) -> float:
-    """Retransmissions for each recovery; 0: not known.  The kernel counts recoveries
-    for all connections together, so those to one address are judged together."""
+def _groups(f: Flow, facts: Facts) -> tuple[float, float, float | None]:
+    """Retransmissions for each recovery (0: not known), as many as would fall into
+    its round trip if they came at random, and how the rate varies.  The kernel counts
+    recoveries for all connections together, so those to one address are judged
+    together."""
     snmp = facts["snmp"]
     begun = sum(snmp.get(f"TcpExt.{key}", 0) for key in (
         "TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"))
-    again = sum(one["d_total_retrans"] for one in facts["flows"]
-                if rules_route.peer(one) == rules_route.peer(f))
+    mine = [one for one in facts["flows"]
+            if rules_route.peer(one) == rules_route.peer(f)]
+    again = sum(one["d_total_retrans"] for one in mine)
     if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
-        return 0.0
-    return float(again / begun)
+        return 0.0, 0.0, None
+    sending = [one for one in mine if one["d_data_segs_out"]]
+    flight = statistics.mean(
+        (one.get("low_snd_cwnd", one["snd_cwnd"])
+         + one.get("high_snd_cwnd", one["snd_cwnd"])) / 2 for one in sending)
+    loss = again / sum(one["d_data_segs_out"] for one in sending)
+    return again / begun, 1 + loss * flight, _varies(f, mine, begun)
 
 
-#: A policer lets a rate pass: the standard deviation of the rate between dumps, of its
-#: mean, below which it is steady, and from which it is not that of a policer; and how
-#: many dumps show it.  After Flach et al., An Internet-Wide Analysis of Traffic
-#: Policing, SIGCOMM 2016.
-STEADY, VARYING, DUMPS = 0.06, 0.2, 5
+#: Losses for each recovery, of those that random ones make, that are groups.
+GROUPED = 1.3
+#: A policer lets a rate pass: its change from dump to dump, of what as many random
+#: losses make, below which it is steady; and how many dumps show it.  After Flach et
+#: al., An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016.
+STEADY, DUMPS = 0.8, 5
+#: The share of its window that a connection gives up after a loss (RFC 5681, 9438).
+REDUCED = {"cubic": 1 - recovery.CUBIC_BETA}
 
 
-def _varies(f: Flow, facts: Facts) -> float | None:
-    """How the rate to one address varies, where it loses; None: not known, or the
-    program or BBR keeps it steady."""
+def _varies(f: Flow, mine: list[Flow], begun: int) -> float | None:
+    """How the rate of these connections changes between neighbouring dumps (root mean
+    square, after von Neumann), of what losses of single connections make; None: not
+    known, or the program or BBR keeps it steady."""
     if f["app_limited"] or f["cc"].startswith("bbr"):
         return None
-    each = [one["acked_per_s"] for one in facts["flows"]
-            if rules_route.peer(one) == rules_route.peer(f)
-            and one.get("acked_per_s")]
+    each = [one["acked_per_s"] for one in mine if one.get("acked_per_s")]
     rates = [sum(some) for some in zip(*each)]
     if len(rates) < DUMPS or not any(rates):
         return None
-    return statistics.pstdev(rates) / statistics.mean(rates)
+    changes = [(after - before) ** 2 for before, after in itertools.pairwise(rates)]
+    seen = math.sqrt(statistics.mean(changes) / 2) / statistics.mean(rates)
+    # Reductions of one connection between two dumps; several average out.
+    often = begun / len(rates) / len(each)
+    each_changes = REDUCED.get(f["cc"], 0.5) * math.sqrt(often / (1 + often / 2))
+    return seen * math.sqrt(len(each)) / each_changes
