@@ -270,12 +270,21 @@ def test_a_stopped_connection_outweighs_a_busy_one():
     (SILENT, {"neighbours": ["10.0.0.2"],
               "sysctl": facts()["sysctl"] | {"net.ipv4.tcp_mtu_probing": "0"}},
      "mtu_probing"),
-    (LOST, snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=10)
-     | {"congestion_controls": "cubic bbr", "sysctl": facts()["sysctl"] | {
-         "net.ipv4.tcp_congestion_control": "cubic"}}, "congestion_control"),
+    *((LOST | {"acked_per_s": rates}, snmp(
+        Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=recoveries)
+       | {"congestion_controls": "cubic bbr", "sysctl": facts()["sysctl"] | {
+           "net.ipv4.tcp_congestion_control": "cubic"}}, "congestion_control")
+      for rates, recoveries in ((STEADY, 95), (VARYING, 10), ([], 95))),
 ])
 def test_no_proposal_that_cannot_help(flow, more, never):
     assert not any(never in setting for setting in proposals(flow, **more))
+
+
+def test_bbr_where_losses_are_random():
+    assert "sysctl:net.ipv4.tcp_congestion_control" in proposals(
+        LOST | {"acked_per_s": VARYING}, congestion_controls="cubic bbr",
+        sysctl=facts()["sysctl"] | {"net.ipv4.tcp_congestion_control": "cubic"},
+        **snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95))
 
 
 def test_a_firewall_rule_without_a_counter_is_seen_by_the_profile():
@@ -316,7 +325,8 @@ def test_little_unsent_data_is_no_reason_for_larger_buffers():
 @pytest.mark.parametrize("flight, confidence", [(10, "medium"), (40, "high")])
 def test_single_losses_of_a_small_window_may_be_a_policer(flight, confidence):
     other = snmp(Tcp_RetransSegs=100, TcpExt_TCPSackRecovery=95)
-    varied = {"low_snd_ssthresh": 30, "high_snd_ssthresh": 60}
+    varied = {"low_snd_ssthresh": 30, "high_snd_ssthresh": 60,
+              "acked_per_s": VARYING}
     first = found({**LOST, "snd_cwnd": flight, **varied}, **other)[0]
     assert (first.limit, first.confidence) == ("loss", confidence)
 

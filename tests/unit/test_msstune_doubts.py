@@ -338,11 +338,16 @@ def test_a_listener_that_is_restarted_has_no_full_queue():
     assert named("syn-queue", snmp={"TcpExt.TCPReqQFullDrop": 1}).confidence == "high"
 
 
+#: How a rate varies where losses are random.
+TAKES = [1e6, 2e6, 1.2e6, 0.7e6, 1.6e6, 1e6]
+
+
 def test_two_losses_are_not_certain():
     for count, confident in ((2, "medium"), (90, "high")):
         recovered = {"TcpExt.TCPSackRecovery": count, "Tcp.RetransSegs": count}
         flow = {"d_total_retrans": count, "d_data_segs_out": 3000,
-                "snd_ssthresh": 60, "low_snd_ssthresh": 30, "high_snd_ssthresh": 60}
+                "snd_ssthresh": 60, "low_snd_ssthresh": 30, "high_snd_ssthresh": 60,
+                "acked_per_s": TAKES}
         one = first(flow=flow, snmp=recovered)
         assert (one.limit, one.confidence) == ("loss", confident)
         # All at one window: a policer is not ruled out.
@@ -508,9 +513,6 @@ def test_needless_probes_are_no_loss(again, dsacks, counters, limit):
     assert got == limit or limit == "no loss" and got not in ("ack-loss", "loss")
     if got == "ack-loss":   # a few prove little
         assert answer.confidence == ("medium" if again > 8 else "low")
-
-
-TAKES = [1e6, 2e6, 1.2e6, 0.7e6, 1.6e6, 1e6]
 
 
 @pytest.mark.parametrize("other, recoveries, limit", [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import plan_host, plan_path, rules_flow, rules_loss, set_qdisc
+from . import plan_host, plan_path, rules_flow, set_qdisc
 from .collect import Facts
 from .diagnosis import Diagnosis
 from .plan_values import Proposal, buffer_for, triple, whole_host
@@ -234,8 +234,7 @@ def _loss(d: Diagnosis, facts: Facts, _wish: Wish) -> Iterator[Proposal]:
     now = facts["sysctl"].get("net.ipv4.tcp_congestion_control", "")
     usable = facts.get("congestion_controls", "").split()
     # A policer must be ruled out: there bbr only loses more.
-    single = 0 < d.numbers.get("losses_per_recovery", 0) \
-        < rules_loss.GROUPED * d.numbers.get("losses_expected", 0)
+    single = d.numbers.get("single_losses")
     if now != "bbr" and "bbr" in usable and single:
         yield Proposal("sysctl:net.ipv4.tcp_congestion_control", now, "bbr",
                        "cubic and reno reduce their window after losses that are not "

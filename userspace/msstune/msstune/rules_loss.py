@@ -73,10 +73,13 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
                               f"that changes {varies:.1f} times as much as it would "
                               "then") + ": a policer, or a queue shorter than a burst",
                 "losses come one by one; then they are random", numbers)
-    # Without recoveries in the interval a policer is not ruled out, nor with few
-    # segments in flight: it then drops one of them; nor if all were at one window.
-    single = 0 < group < GROUPED * expected and f["cc"] != "bbr" \
-        and f["snd_cwnd"] >= 2 * FLIGHT and total >= ENOUGH \
+    # A policer is ruled out only by enough losses that come one by one, at a rate
+    # which changes as it then must.  It drops one of few segments in flight, too, or
+    # always at the same window.
+    alone = total >= ENOUGH and 0 < group < GROUPED * expected \
+        and varies is not None and varies >= STEADY
+    numbers["single_losses"] = alone
+    single = alone and f["snd_cwnd"] >= 2 * FLIGHT \
         and lower(loss, f["d_data_segs_out"]) >= LOSS and _varied(f)
     return ("loss", "high" if single else "medium",
             f"{told} with no queue on the path (round trip {f['rtt'] / 1e3:.3g} "
