@@ -301,7 +301,7 @@ def _(draw):
     rule = ("tcp flags & (syn | ecn | cwr) == (syn | ecn | cwr)" if syn else
             "ip6 ecn != not-ect" if ":" in address else "ip ecn != not-ect")
     return dict(topology=lambda: office(rtt), warm=4.0,
-                want=["no-answer"] if syn else ["loss", "unknown"],
+                want=["no-answer"] if syn else ["ecn-black-hole"],
                 before=lambda: (put(A, {"net.ipv4.tcp_ecn": 1}), guarded(
                     MIDDLE, "inet", "forward", rule + " counter name seen drop")),
                 servers=lambda: [configured(port, own.serves(request, reply) if syn

@@ -536,3 +536,18 @@ def test_losses_in_groups_are_no_certain_random_ones(again, confident):
                       "acked_per_s": TAKES},
                 snmp={"Tcp.RetransSegs": again, "TcpExt.TCPSackRecovery": 28})
     assert (one.limit, one.confidence) == ("loss", confident)
+
+
+@pytest.mark.parametrize("options, again, rtt, ecn, limit, new", [
+    (15, 2000, 10_400, "1", "ecn-black-hole", "2"),
+    (15, 2000, 16_000, "2", "ecn-black-hole", "0"),     # the peer has asked for it
+    (15, 2000, 10_400, "0", "ecn-black-hole", None),    # that was before
+    (7, 2000, 16_000, "1", "loss", None), (15, 300, 16_000, "1", "path", None)])
+def test_a_path_that_drops_what_ecn_could_mark(options, again, rtt, ecn, limit, new):
+    some = facts(flow={"options": options, "d_total_retrans": again, "rtt": rtt,
+                       "d_data_segs_out": 4100})
+    some["sysctl"] |= {"net.ipv4.tcp_ecn": ecn}
+    found = diagnose.diagnose(some)
+    assert found[0].limit == limit
+    new_values = {p.setting: p.new for p in plan.propose(some, found, plan.Wish())}
+    assert new_values.get("sysctl:net.ipv4.tcp_ecn") == new

@@ -26,6 +26,7 @@ _CAUSES = {
     "policer": ("qdisc-drops", "backlog-drops", "ring-drops", "link-errors",
                 "memory-pressure", "own-firewall"),
     "ack-loss": ("backlog-drops", "ring-drops", "own-firewall"),
+    "ecn-black-hole": ("own-firewall",),
     "path-down": ("own-firewall", "accept-queue", "conntrack-full"),
     "no-answer": ("own-firewall", "accept-queue", "syn-queue", "conntrack-full",
                   "path-down"),

@@ -35,6 +35,7 @@ LIMITS = {
     "bufferbloat": ("a queue on the path that is far too long", True),
     "shaper": ("a shaper of this host", True),
     "policer": ("losses in groups: a policer, or a queue too short", True),
+    "ecn-black-hole": ("a path that drops what ECN could mark", True),
     "reordering": ("segments out of order", True),
     "ack-loss": ("segments sent again that had arrived", True),
     "cwnd-clamp": ("a congestion window limited by a route", True),

@@ -70,6 +70,7 @@ _SHOWN: dict[str, Callable[[Facts], Evidence | None]] = {
     "loss": _flagged("tx", "retransmit"), "policer": _flagged("tx", "retransmit"),
     "ack-loss": _flagged("tx", "retransmit"), "sack-off": _flagged("tx", "retransmit"),
     "shaper": _waiting("tx", "qdisc"), "reordering": _flagged("tx", "retransmit"),
+    "ecn-black-hole": _flagged("tx", "retransmit"),
     "backlog-drops": _dropped("rx", "cpu_backlog"),
     "own-firewall": _dropped("rx", "netfilter_drop"),
     "qdisc-drops": _dropped("tx"), "pacing": _waiting("tx", "qdisc"),

@@ -362,6 +362,11 @@ _MORE: dict[str, Answer] = {
                              lambda _old, _: "1",
                              "an old threshold ends slow start early; also once: ip "
                              "tcp_metrics flush", IP_SYSCTL, "low"),
+    "ecn-black-hole": _sysctl("net.ipv4.tcp_ecn",
+                              lambda old, _: "2" if old == "1" else "0",
+                              "the path drops packets of connections that use ECN",
+                              f"RFC 3168; {IP_SYSCTL}", "no marks instead of losses, "
+                              "on any path; new connections only"),
     "adv-win-scale": _sysctl("net.ipv4.tcp_adv_win_scale", lambda _old, _: "1",
                              "half of a buffer is window again", IP_SYSCTL,
                              "memory, where packets are small"),

@@ -11,7 +11,7 @@ from typing import Any
 from . import recovery, rules_order, rules_queue, rules_route, units
 from .collect import Facts
 from .confidence import lower
-from .sockdiag import OPT_SACK
+from .sockdiag import OPT_ECN, OPT_SACK
 
 Flow = dict[str, Any]
 Answer = tuple[str, str, str, str, dict[str, Any]]
@@ -20,6 +20,8 @@ GROUP = 4            # losses per recovery that are no single losses
 ENOUGH = 8           # retransmissions below which their cause is a guess
 MUCH = 0.05          # share of lost segments that a full queue alone hardly makes
 VARIED = 1.3         # times by which windows differ at which losses are random
+EACH = 0.4           # share of segments that are sent again if each one is,
+FULL = 0.2           # and that no full path makes
 
 
 def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Answer:
@@ -31,6 +33,12 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     spurious = _spurious(f, facts, told, numbers)
     if spurious:
         return spurious
+    if f["options"] & OPT_ECN and f["d_total_retrans"] >= ENOUGH \
+            and loss >= EACH and f["d_bytes_acked"]:
+        return ("ecn-black-hole", "medium",
+                f"{told}, about each one once, and arrived then: the connection uses "
+                "ECN, and segments that are sent again are not marked for it (RFC "
+                "3168, section 6.1.5)", "the same losses without ECN", numbers)
     model = f["snd_mss"] * 8e6 / max(1, f["rtt"]) * math.sqrt(1.5 / loss)
     numbers = numbers | {"mathis_bits_per_second": model}
     again, total = f["d_dsack_dups"], f["d_total_retrans"]
@@ -44,7 +52,8 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
                 "higher limit", numbers)
     if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, told, numbers)
-    if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500:
+    if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500 \
+            and loss < FULL:
         much = loss > MUCH
         return ("path", "low" if much else "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "

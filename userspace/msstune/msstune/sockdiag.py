@@ -41,7 +41,7 @@ _FIELDS = (
     "dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd")
 _SKMEM = ("rmem_alloc", "rcvbuf", "wmem_alloc", "sndbuf", "fwd_alloc",
           "wmem_queued", "optmem", "backlog", "drops")
-OPT_TIMESTAMPS, OPT_SACK, OPT_WSCALE = 1, 2, 4
+OPT_TIMESTAMPS, OPT_SACK, OPT_WSCALE, OPT_ECN = 1, 2, 4, 8
 #: idiag_timer while the peer's window is closed.
 PROBING = 4
 #: max_pacing_rate if it was not set (32 or 64 bits wide).
