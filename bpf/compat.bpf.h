@@ -127,6 +127,12 @@ static __always_inline bool reads_unreported(void)
 	return LINUX_KERNEL_VERSION >= VERSION(6, 18, 0);
 }
 
+/* icmpv6_rcv() frees what it has used as if it were dropped: until 6.3. */
+static __always_inline bool icmpv6_reports_use(void)
+{
+	return LINUX_KERNEL_VERSION >= VERSION(6, 3, 0);
+}
+
 #define IS(name) (bpf_core_enum_value_exists(enum skb_drop_reason, name) && \
 		  reason == bpf_core_enum_value(enum skb_drop_reason, name))
 
@@ -148,6 +154,12 @@ static __always_inline bool reason_is_window(__u32 reason)
 	return IS(SKB_DROP_REASON_TCP_OVERWINDOW) ||
 	       IS(SKB_DROP_REASON_TCP_INVALID_SEQUENCE) ||
 	       IS(SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE);
+}
+
+/* The filter of a socket refuses it: SO_ATTACH_FILTER, or a security module. */
+static __always_inline bool reason_is_filter(__u32 reason)
+{
+	return IS(SKB_DROP_REASON_SOCKET_FILTER);
 #undef IS
 }
 

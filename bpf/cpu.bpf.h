@@ -12,6 +12,7 @@ struct cpu_work {
 	__u64 gro_ns;		/* its last_ns; 0 if it is not followed */
 	__u64 rx_key;		/* in TCP; only if its returns are not hooked */
 	__u64 rx_sk;
+	__u64 icmp_key;		/* an echo reply whose socket is looked up */
 };
 
 struct {

@@ -118,7 +118,8 @@ static __always_inline bool rx_spliced(const struct tracked_pkt *t)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)t->sk;
 
-	return t->last == ST_RX_DONE && tp && !(t->path.flags & PF_UDP) &&
+	return t->last == ST_RX_DONE && tp &&
+	       !(t->path.flags & (PF_UDP | PF_ICMP)) &&
 	       BPF_CORE_READ(tp, copied_seq) - t->end_seq < READ_SINCE;
 }
 
@@ -135,7 +136,7 @@ static __always_inline __u32 rx_left(const struct tracked_pkt *t, bool again,
 			     PF_DATA)
 		return END_COALESCED;
 	/* Without data only a FIN waits for a reader, who is not told of it. */
-	if (t->last == ST_RX_DONE && !(t->path.flags & PF_DATA))
+	if (t->last == ST_RX_DONE && !(t->path.flags & (PF_DATA | PF_ICMP)))
 		return END_CONSUMED;
 	if (stage_waits(t->last))
 		return rx_spliced(t) ? END_DELIVERED : END_UNREAD;
@@ -180,6 +181,26 @@ __noinline int rx_leftover(__u64 key, __u32 again, __u32 length, __u32 last)
 }
 
 /*
+ * Of ICMP: what a reader has copied was read, and what its socket still had at
+ * close() was not.  ICMP reports if it has used a message, but for ICMPv6 on some
+ * kernels, which free all that has no other reason as dropped.
+ */
+static __always_inline __u32 icmp_ended(const struct tracked_pkt *t, __u32 end,
+					__u32 reason)
+{
+	if (end == END_DROPPED && !reason_is_general(reason))
+		return end;
+	if (t->path.flags & PF_COPIED)
+		return END_DELIVERED;
+	if (t->last == ST_RX_DONE)
+		return END_UNREAD;
+	if (t->last == ST_RX_ICMP && t->path.family == 6 &&
+	    !icmpv6_reports_use())
+		return END_CONSUMED;
+	return end;
+}
+
+/*
  * A hook that frees a packet says that it was dropped, or not; for some that is
  * not what happened.  A connection's last packets end as drops without a
  * reason, as does a SYN that is answered once more.  A SYN that a listener
@@ -191,6 +212,8 @@ static __always_inline __u32 rx_ended(const struct tracked_pkt *t, __u32 end,
 {
 	__u32 flags = t->path.flags;
 
+	if (config.icmp && flags & PF_ICMP)
+		return icmp_ended(t, end, reason);
 	if (end == END_DROPPED && reason_is_general(reason) &&
 	    !(flags & PF_DATA) &&
 	    (t->last == ST_RX_TIMEWAIT ||

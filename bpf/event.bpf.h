@@ -9,6 +9,7 @@
 #define PATHPROF_EVENT_BPF_H
 
 #include "compat.bpf.h"
+#include "config.bpf.h"
 #include "extensions.bpf.h"
 #include "pathprof.h"
 
@@ -97,15 +98,21 @@ __noinline int event_headers(struct tracked_pkt *t, __u64 ip, __u64 dev)
 	struct net_device *device = (struct net_device *)dev;
 	__u32 words[10] = {}, ports[2] = {}, off, i;
 	struct event_flow *e;
+	bool has_ports;
 
 	if (!t || !events_on || !t->number)
 		return 0;
 	bpf_probe_read_kernel(words, sizeof(words), (void *)ip);
 	if (t->path.family == 4)
-		off = (*(__u8 *)words & 0x0f) * 4;
+		off = (*(__u8 *)words & 0x0f) * 4 |
+		      ((__u8 *)words)[9] << 16;
 	else
-		off = ipv6_transport(ip, 256) & 0xffff;
-	bpf_probe_read_kernel(ports, sizeof(ports), (void *)ip + off);
+		off = ipv6_transport(ip, 256);
+	has_ports = !config.icmp || (off >> 16 != IPPROTO_ICMP &&
+				     off >> 16 != IPPROTO_ICMPV6);
+	if (has_ports)
+		bpf_probe_read_kernel(ports, sizeof(ports),
+				      (void *)ip + (off & 0xffff));
 	e = event_flow(t);
 	if (!e)
 		return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * With --stages and --udp: the fragments after the first.  They have no header
- * of TCP or UDP and no path, but an entry without a direction: a tunnel over
- * UDP wraps each of them, and what it sends is no packet of its own.
+ * With --stages and --udp, or its group icmp: the fragments after the first.
+ * They have no header of TCP, UDP or ICMP and no path, but an entry without a
+ * direction, so that each is counted once.  A tunnel over UDP wraps each of them,
+ * and what it sends is no packet of its own.
  */
 #ifndef PATHPROF_LATER_BPF_H
 #define PATHPROF_LATER_BPF_H
@@ -22,7 +23,7 @@ __noinline int later_begin(__u64 key, __u32 stage)
 	struct tracked_pkt *t;
 	__u32 at;
 
-	if (!config.stack || !config.udp)
+	if (!config.stack || (!config.udp && !config.icmp))
 		return 0;
 	at = tracked_new(key);
 	if (at == NOT_TRACKED) {
@@ -37,7 +38,7 @@ __noinline int later_begin(__u64 key, __u32 stage)
 	return 0;
 }
 
-/* A fragment of TCP or UDP, and not the first, whose data begins at IP? */
+/* A fragment of these, and not the first, whose data begins at IP? */
 static __always_inline bool later_fragment(struct sk_buff *skb)
 {
 	__u32 linear = skb->len - skb->data_len;
@@ -48,7 +49,8 @@ static __always_inline bool later_fragment(struct sk_buff *skb)
 		return false;
 	if (skb->protocol == bpf_htons(ETH_P_IP))
 		return ((ip[6] & 0x1f) || ip[7]) &&
-		       (ip[9] == IPPROTO_TCP || ip[9] == IPPROTO_UDP);
+		       (ip[9] == IPPROTO_TCP || ip[9] == IPPROTO_UDP ||
+			(config.icmp && ip[9] == IPPROTO_ICMP));
 	return skb->protocol == bpf_htons(ETH_P_IPV6) &&
 	       ipv6_is_extension(ip[6]) &&
 	       ipv6_transport(address(skb->data), linear) == IPV6_LATER;

@@ -19,15 +19,17 @@
 #define IP_CT_IS_REPLY	3		/* and further ones */
 
 static __always_inline void nat_read(const struct nf_conntrack_tuple *tuple,
-				     struct pcap_ends *e, bool invert)
+				     struct pcap_ends *e, bool invert, bool ports)
 {
 	__u32 from[4] = {}, to[4] = {};
-	__u16 from_port, to_port;
+	__u16 from_port = 0, to_port = 0;
 
 	BPF_CORE_READ_INTO(&from, tuple, src.u3.all);
 	BPF_CORE_READ_INTO(&to, tuple, dst.u3.all);
-	from_port = BPF_CORE_READ(tuple, src.u.all);
-	to_port = BPF_CORE_READ(tuple, dst.u.all);
+	if (ports) {
+		from_port = BPF_CORE_READ(tuple, src.u.all);
+		to_port = BPF_CORE_READ(tuple, dst.u.all);
+	}
 	__builtin_memcpy(e->source, invert ? to : from, 16);
 	__builtin_memcpy(e->destination, invert ? from : to, 16);
 	e->source_port = invert ? to_port : from_port;
@@ -55,7 +57,7 @@ static __always_inline void nat_decide(struct sk_buff *skb)
 	struct pcap_ends ends = {};
 	const struct nf_conn *ct;
 	struct tracked_pkt *t;
-	bool reply;
+	bool reply, ports;
 	__u32 at;
 
 	t = tracked_find(key, &at);
@@ -65,11 +67,13 @@ static __always_inline void nat_decide(struct sk_buff *skb)
 	if (t->unmatched && ct) {
 		begin = bpf_ktime_get_ns();
 		reply = (skb->_nfct & ~NFCT_PTRMASK) >= IP_CT_IS_REPLY;
+		/* Of ICMP the tuple has type and number there. */
+		ports = !config.icmp || !(t->path.flags & PF_ICMP);
 		/* Before or after NAT, as this packet would have them. */
-		nat_read(&ct->tuplehash[0].tuple, &ends, reply);
+		nat_read(&ct->tuplehash[0].tuple, &ends, reply, ports);
 		if (nat_match(skb, &ends))
 			t->unmatched = 0;
-		nat_read(&ct->tuplehash[1].tuple, &ends, !reply);
+		nat_read(&ct->tuplehash[1].tuple, &ends, !reply, ports);
 		if (t->unmatched && nat_match(skb, &ends))
 			t->unmatched = 0;
 		/* No time of the packet's. */

@@ -29,6 +29,7 @@ struct headers {
 	__u8 udp;
 	__u8 unmatched;		/* by the filter for ports and addresses */
 	__u8 later;		/* a fragment that is not the first */
+	__u8 icmp;
 };
 
 static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
@@ -46,10 +47,17 @@ static __always_inline __u32 tcp_flags_of(__u8 bits, __u32 payload)
 	return flags;
 }
 
-static __always_inline bool wanted_proto(__u8 proto, struct headers *h)
+/* `icmp`: the number of ICMP in this version of IP. */
+static __always_inline bool wanted_proto(__u8 proto, __u8 icmp,
+					 struct headers *h)
 {
 	h->udp = proto == IPPROTO_UDP;
-	return proto == IPPROTO_TCP || (config.udp && h->udp);
+	if (proto == IPPROTO_TCP || (config.udp && h->udp))
+		return true;
+	if (!config.icmp || proto != icmp)
+		return false;
+	h->icmp = 1;
+	return true;
 }
 
 /*
@@ -65,7 +73,7 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
 
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		h->family = 4;
-		if (!wanted_proto(ip[9], h))
+		if (!wanted_proto(ip[9], IPPROTO_ICMP, h))
 			goto not_tcp;
 		if ((ip[6] & 0x1f) || ip[7])
 			goto later;
@@ -84,7 +92,7 @@ static __always_inline int parse_ip(struct sk_buff *skb, __u8 *ip, void *from,
 			goto unparsed;
 		if (behind == IPV6_LATER)
 			goto later;
-		if (!wanted_proto(behind >> 16, h))
+		if (!wanted_proto(behind >> 16, IPPROTO_ICMPV6, h))
 			goto not_tcp;
 		h->unmatched = !filter_v6(a + 2, a + 6);
 		if (h->unmatched && !nat_on)
@@ -121,6 +129,19 @@ static __always_inline void parse_tcp(const __u32 *tcp, __u32 total, int off,
 	h->tsval = bpf_ntohl(tcp[6]);
 	h->payload = total > off + head ? total - off - head : 0;
 	h->flags = tcp_flags_of(bytes[13], h->payload);
+}
+
+/* ICMP has no ports: a filter for one does not match, and groups have 0. */
+static __always_inline bool parse_icmp(__u32 total, int off, struct headers *h)
+{
+	if (config.port && !nat_on) {
+		count(CN_FILTERED);
+		return false;
+	}
+	h->unmatched |= config.port != 0;
+	h->payload = total > off + 8 ? total - off - 8 : 0;
+	h->flags = PF_ICMP;
+	return true;
 }
 
 #define IP4_TCP	52		/* with the timestamp */
@@ -169,6 +190,8 @@ static __always_inline bool parse(struct sk_buff *skb, void *ip, __u32 len,
 			goto unparsed;
 		l4 = ahead;
 	}
+	if (config.icmp && h->icmp)
+		return parse_icmp(total, off, h);
 	if (!filter_ports(((__u8 *)l4)[0] << 8 | ((__u8 *)l4)[1],
 			  ((__u8 *)l4)[2] << 8 | ((__u8 *)l4)[3])) {
 		if (!nat_on) {

@@ -245,7 +245,7 @@ __noinline int path_sum(struct tracked_pkt *t, __u32 end)
 	__u32 at, i;
 	__u64 work;
 
-	if (!t || (config.stack && config.udp && !t->path.dir))
+	if (!t || (config.stack && (config.udp || config.icmp) && !t->path.dir))
 		return 0;
 	/* It ended before that was known. */
 	if (((config.by_owner || config.ifindex || pcap_length) &&

@@ -7,6 +7,7 @@
 #include "calibrate.bpf.h"
 #include "compat.bpf.h"
 #include "end.bpf.h"
+#include "icmp.bpf.h"
 #include "rx.bpf.h"
 #include "rx-tcp.bpf.h"
 #include "stack-hooks.bpf.h"
@@ -48,7 +49,7 @@ TRACE(napi_gro_frags_exit, int ret)
 TRACE(netif_receive_skb, struct sk_buff *skb)
 { rx_netif(skb); return 0; }
 FENTRY(sk_filter_trim_cap, struct sock *sk, struct sk_buff *skb)
-{ rx_decide_udp(sk, skb); rx_socket(sk, skb); return 0; }
+{ icmp_queued(sk, skb); rx_decide_udp(sk, skb); rx_socket(sk, skb); return 0; }
 FENTRY(tcp_add_backlog, struct sock *sk, struct sk_buff *skb)
 { rx_decide(sk, skb); follow(RX(skb), ST_RX_BACKLOG, 0, 0); return 0; }
 TRACE(tcp_probe, struct sock *sk, struct sk_buff *skb)

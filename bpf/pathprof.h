@@ -170,7 +170,7 @@ struct event_flow {
 	__u32 source[4];	/* network order; IPv4 in the first word */
 	__u32 destination[4];
 	__u16 source_port, destination_port;
-	__u32 seq;		/* 0 if not known, as of UDP */
+	__u32 seq;		/* 0 if not known, as of UDP and ICMP */
 	__u32 ifindex;		/* of the device; 0: not known */
 	__u32 netns;		/* inode number */
 	char device[16];	/* its name; "": not known */
@@ -291,6 +291,8 @@ struct pathprof_config {
 	__u8 stack;		/* one path through the whole host */
 	__u8 datagrams;		/* the functions that send UDP are hooked */
 	__u8 users;		/* functions of --stage */
+	__u8 icmp;		/* follow ICMP and ICMPv6, too */
+	__u8 messages;		/* the functions that build them are hooked */
 	__u32 arm_seed, arm_mark;	/* ab_seed, ab_mark */
 	__u64 cgroup;		/* id, of the socket's or one above; 0: any */
 };

@@ -233,6 +233,8 @@ static __always_inline void pcap_replace(struct pcap_state *s,
 	if (e->family == AF_INET) {
 		pcap_put(s, 12, e->source, 4);
 		pcap_put(s, 16, e->destination, 4);
+		if (config.icmp && s->data[9] == IPPROTO_ICMP)
+			return;
 	} else {
 		pcap_put(s, 8, e->source, 16);
 		pcap_put(s, 24, e->destination, 16);

@@ -259,11 +259,11 @@ static __always_inline bool rx_from_gro(struct sk_buff *skb)
 /*
  * TCP keeps what carries data for its reader, and a FIN ahead of its turn: when
  * that comes it is joined to the data before it, which is reported where TCP's
- * functions are hooked.
+ * functions are hooked.  A socket keeps every message of ICMP that it gets.
  */
 static __always_inline bool rx_kept(const struct tracked_pkt *t)
 {
-	return t->path.flags & PF_DATA ||
+	return t->path.flags & (PF_DATA | PF_ICMP) ||
 	       (config.exits && t->path.flags & PF_FIN &&
 		t->path.flags & PF_OOO);
 }
@@ -309,7 +309,7 @@ static __always_inline void rx_close(void)
 	struct cpu_work *c;
 	__u64 key;
 
-	if (config.exits && !config.udp)
+	if (config.exits && !config.udp && !config.icmp)
 		return;
 	c = cpu_work();
 	if (!c)
@@ -352,11 +352,11 @@ static __always_inline void rx_netif(struct sk_buff *skb)
 /* TCP's packets wait for TCP, which knows the connection. */
 static __always_inline void rx_decide_udp(struct sock *sk, struct sk_buff *skb)
 {
-	if (sk->sk_protocol == IPPROTO_UDP)
+	if (sk->sk_protocol == IPPROTO_UDP || (config.icmp && is_icmp(sk)))
 		rx_decide(sk, skb);
 }
 
-/* The socket is found and its filter asked; TCP and UDP, IPv4 and IPv6. */
+/* The socket is found and its filter asked; of any protocol, IPv4 and IPv6. */
 static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 {
 	__u64 key = address(skb);
@@ -368,7 +368,7 @@ static __always_inline void rx_socket(struct sock *sk, struct sk_buff *skb)
 		return;
 	t->sk = address(sk);
 	tracked_mark(t, ST_RX_SOCK, bpf_ktime_get_ns());
-	if (t->path.flags & PF_UDP) {
+	if (t->path.flags & (PF_UDP | PF_ICMP)) {
 		sock_work(t->sk)->rx_key = key;
 		rx_open(key, t->sk);
 	}

@@ -12,6 +12,13 @@
 #include "compat.bpf.h"
 #include "path.bpf.h"
 
+/* A raw or ping socket for ICMP, or the kernel's own? */
+static __always_inline bool is_icmp(const struct sock *sk)
+{
+	return sk->sk_protocol == IPPROTO_ICMP ||
+	       sk->sk_protocol == IPPROTO_ICMPV6;
+}
+
 struct sock_work socks[SOCKS] __attribute__((aligned(64)));
 
 static __always_inline struct sock_work *sock_slot(__u64 sk)

@@ -9,6 +9,7 @@
 #include "compat.bpf.h"
 #include "datagram.bpf.h"
 #include "forward.bpf.h"
+#include "icmp.bpf.h"
 #include "identity.bpf.h"
 #include "nat.bpf.h"
 #include "reader.bpf.h"
@@ -66,6 +67,8 @@ STACK_TRACE(kfree_skb, struct sk_buff *skb, void *location, int reason)
 {
 	__u64 place = drop_place(ctx, skb, location);
 
+	if (icmp_refused(skb, reason))
+		return 0;
 	if (stack_end(KEY(skb), END_DROPPED, reason, place))
 		return 0;
 	tx_dropped(skb, reason, place);
@@ -248,6 +251,18 @@ STACK_FENTRY(udp_v6_send_skb, struct sk_buff *skb, struct flowi6 *flow,
 STACK_FEXIT(__skb_recv_udp, struct sock *sk, unsigned int flags, int *offset,
 	    int *error, struct sk_buff *skb)
 { datagram_taken(skb, flags); return 0; }
+
+/* icmp */
+STACK_FENTRY(raw_local_deliver, struct sk_buff *skb, int protocol)
+{ icmp_arrives(skb, protocol == IPPROTO_ICMP); return 0; }
+STACK_FENTRY(raw6_local_deliver, struct sk_buff *skb, int protocol)
+{ icmp_arrives(skb, protocol == IPPROTO_ICMPV6); return 0; }
+SEC("fexit/__ip_make_skb")
+int BPF_PROG(stack___ip_make_skb_exit, struct sock *sk)
+{ icmp_send(sk, returned_key(ctx), 4); return 0; }
+SEC("fexit/__ip6_make_skb")
+int BPF_PROG(stack___ip6_make_skb_exit, struct sock *sk)
+{ icmp_send(sk, returned_key(ctx), 6); return 0; }
 
 /* mptcp, tls */
 STACK_FENTRY(mptcp_data_ready, struct sock *sk, struct sock *subflow)

@@ -51,7 +51,7 @@ static const __u8 owner_stages[256] = {
 	[ST_RX_REQUEST] = SOCKETS, [ST_RX_MPTCP] = SOCKETS,
 	[ST_RX_TLS] = SOCKETS, [ST_XSK] = SOCKETS,
 	[ST_RX_DELIVER] = BY_HOST, [ST_RX_TCP] = BY_HOST,
-	[ST_NF_IN] = BY_HOST,
+	[ST_NF_IN] = BY_HOST, [ST_RX_ICMP] = BY_HOST,
 	[ST_TX_START] = BY_CALLER, [ST_XDP_NATIVE] = BY_CALLER,
 	[ST_XDP_GENERIC] = BY_CALLER,
 };
@@ -332,6 +332,20 @@ static __always_inline void stack_ip(struct sock *sk, struct sk_buff *skb)
 	tracked_unlock(at, key);
 }
 
+/*
+ * Of neighbour discovery, or for multicast listeners?  These build their own
+ * messages of ICMPv6 (types 130 to 137, 143).
+ */
+static __always_inline bool is_neighbour(struct sk_buff *skb)
+{
+	__u8 type = 0;
+
+	if (skb->protocol != bpf_htons(ETH_P_IPV6))
+		return false;
+	bpf_probe_read_kernel(&type, 1, skb->head + skb->transport_header);
+	return type >= 130 && type <= 143;
+}
+
 /* A path begins at the device: no announcement of TCP's led to it. */
 static __always_inline void stack_begin_tx(struct sk_buff *skb)
 {
@@ -389,9 +403,12 @@ static __always_inline void stack_dev(struct sk_buff *skb)
 		return;
 	w = tx_announced(sk, skb);
 	if (!w) {
-		/* It was drawn for where UDP sent it. */
+		/* It was drawn for where UDP or ICMP sent it. */
 		if (config.datagrams && config.sample != 1 && sk &&
 		    sk->sk_protocol == IPPROTO_UDP)
+			return;
+		if (config.messages && config.sample != 1 && sk &&
+		    is_icmp(sk) && !is_neighbour(skb))
 			return;
 		if ((skb->skb_iif ? config.sample == 1 :
 		     tx_unannounced(skb)) && sample_due(DIR_TX))

@@ -10,7 +10,9 @@
 /*
  * STAGE(id, symbol, name, direction, order, kind, category, hooks, meaning)
  *
- * Ids 35 and 37 to 39 were stages of format version 1.
+ * Ids 35, 37, 38 and 39 were stages of format version 1.  There can be no more ids
+ * than a per-CPU value has histograms, so 37 and 38 have others since: a file has
+ * a table of its own stages.
  *
  * kind: WORK   the time until the next stage is work on the packet
  *       WAIT   the packet lies in a queue until the next stage
@@ -102,6 +104,12 @@ STAGE(34, TX_TSQ, "tsq", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "room in the device queue (TSQ)") \
 STAGE(36, TX_TIMER, "timer", TX, 10, WORK, TCPIP, "__tcp_transmit_skb", \
       "a retransmission or probe timer") \
+STAGE(37, RX_ICMP, "icmp", RX, 60, WORK, TCPIP, \
+      "raw_local_deliver raw6_local_deliver", \
+      "ICMP answers or uses it, or a socket gets it") \
+STAGE(38, TX_ICMP, "icmp_out", TX, 40, WORK, TCPIP, \
+      "__ip_make_skb __ip6_make_skb", \
+      "an ICMP message has its headers") \
 STAGE(40, TX_RETRANS, "retrans", TX, 30, WORK, TCPIP, "__tcp_transmit_skb", \
       "sent again") \
 STAGE(41, TX_TRANSMIT, "transmit", TX, 40, WORK, TCPIP, "__tcp_transmit_skb", \
@@ -290,7 +298,8 @@ FLAG(14, PUREACKS, "pureack", "counted by the kernel as TCPPureAcks") \
 FLAG(15, COPIED, "copied", "copied to a reader") \
 FLAG(16, CUT, "cut", "more stages than a path can hold") \
 FLAG(17, UDP, "udp", "UDP") \
-FLAG(18, PROBE, "probe", "keepalive or zero window probe")
+FLAG(18, PROBE, "probe", "keepalive or zero window probe") \
+FLAG(19, ICMP, "icmp", "ICMP or ICMPv6")
 
 /*
  * FACT(bit, symbol, name, branch, meaning): why a branch was taken, read from
@@ -370,7 +379,7 @@ COUNTER(1, NO_SLOT, "no_slot", 1, "no free slot to follow it") \
 COUNTER(2, MAP_FULL, "map_full", 1, "path table full or busy") \
 COUNTER(3, ABANDONED, "abandoned", 1, "TCP gave up before IP saw it") \
 COUNTER(4, SOCK_CLASH, "sock_clash", 1, "two sockets shared a work entry") \
-COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but not TCP") \
+COUNTER(5, NOT_TCP, "not_tcp", 0, "chosen, but of a protocol that is not followed") \
 COUNTER(6, FILTERED, "filtered", 0, "chosen, but not matching the filter") \
 COUNTER(7, UNPARSED, "unparsed", 0, "chosen, but its headers were not linear") \
 COUNTER(8, BURSTS, "windows", 0, "sampling bursts") \
@@ -379,7 +388,7 @@ COUNTER(9, SPLIT, "segments", 0, \
 COUNTER(10, COPIES, "copies", 0, \
 	"copies of packets, or others first seen on their way") \
 COUNTER(11, FRAGMENTS, "fragments", 0, \
-	"fragments without a TCP or UDP header: all but a packet's first")
+	"fragments without a TCP, UDP or ICMP header: all but the first")
 
 enum pathprof_stage {
 #define STAGE(id, sym, name, dir, order, kind, cat, hooks, meaning) \

@@ -161,7 +161,7 @@ static __always_inline struct tracked_pkt *tracked_of(__u64 key, __u64 sk,
 	t = tracked_at(*at);
 	last = READ_ONCE(t->last);
 	if (READ_ONCE(t->sk) != sk || last == ST_RX_BACKLOG ||
-	    (last == ST_RX_SOCK && !(t->path.flags & PF_UDP)))
+	    (last == ST_RX_SOCK && !(t->path.flags & (PF_UDP | PF_ICMP))))
 		return NULL;
 	return tracked_claim(*at, key) ? t : NULL;
 }

@@ -55,6 +55,7 @@ enum skb_drop_reason {
 	SKB_DROP_REASON_TCP_INVALID_SEQUENCE,
 	SKB_DROP_REASON_TCP_INVALID_END_SEQUENCE,
 	SKB_DROP_REASON_QUEUE_PURGE,
+	SKB_DROP_REASON_SOCKET_FILTER,
 };
 
 #pragma clang attribute push (__attribute__((preserve_access_index)), \

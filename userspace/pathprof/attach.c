@@ -254,6 +254,7 @@ static bool wanted(const struct attachments *a, size_t i,
 		"ip6_input", NULL
 	};
 	const struct profile_hook *hook = &a->hooks[i];
+	bool icmp = stage_groups__icmp(choice->groups);
 
 	if (hook->state != HOOK_PRESENT)
 		return false;
@@ -268,7 +269,7 @@ static bool wanted(const struct attachments *a, size_t i,
 	if (choice->groups && has_stack(a, hook->name))
 		return false;
 	if (!strcmp(hook->name, "softirq_exit"))
-		return choice->udp || !choice->exits;
+		return choice->udp || icmp || !choice->exits;
 	if (!strcmp(hook->name, "sock_def_readable") &&
 	    attach__has(a, "sk_data_ready"))
 		return false;
@@ -276,7 +277,7 @@ static bool wanted(const struct attachments *a, size_t i,
 		return true;
 	if (!strcmp(hook->name, "skb_consume_udp"))
 		return choice->udp && !choice->bursts;
-	if (!strcmp(hook->name, "sk_filter_trim_cap") && choice->udp)
+	if (!strcmp(hook->name, "sk_filter_trim_cap") && (choice->udp || icmp))
 		return !choice->bursts;
 	return !choice->bursts &&
 	       (choice->fine || listed(coarse, hook->name) ||

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include "config.h"
+#include "stage-groups.h"
 
 /*
  * Quantiles of the geometric distribution with mean `sample`, one from each
@@ -53,6 +54,7 @@ void config__fill(struct pathprof_config *c, uint32_t *gaps,
 	c->ifindex = config->ifindex;
 	c->netns = config->netns;
 	c->udp = config->udp;
+	c->icmp = stage_groups__icmp(config->stage_groups);
 	c->stage_times = config->stage_times;
 	c->stack = config->stage_groups != 0;
 	c->users = config->users.n;

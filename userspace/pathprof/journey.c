@@ -129,7 +129,7 @@ static bool sent_as(const struct journey *rx, const struct journey *tx)
 enum journey_relation journey__relation(const struct journey *j,
 					const struct journey *other)
 {
-	if (j == other || !same_flow(j, other) || j->flags & PF_UDP)
+	if (j == other || !same_flow(j, other) || j->flags & (PF_UDP | PF_ICMP))
 		return REL_NONE;
 	if (merged_into(j, other))
 		return REL_MERGED_INTO;

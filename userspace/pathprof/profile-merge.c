@@ -48,7 +48,7 @@ bool profile__same_filter(const struct profile *a, const struct profile *b)
 {
 	return a->port == b->port && !strcmp(a->addr, b->addr) &&
 	       !strcmp(a->filter, b->filter) && a->udp == b->udp &&
-	       a->fine == b->fine;
+	       a->icmp == b->icmp && a->fine == b->fine;
 }
 
 static bool timed(const struct profile *p)

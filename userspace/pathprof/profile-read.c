@@ -275,6 +275,7 @@ static void read_root(struct reader *r, const json_t *root, struct profile *p)
 	if (json_object_get(o, "filter"))
 		reader__text(r, o, "filter", p->filter, sizeof(p->filter));
 	p->udp = read_asked(r, o, "udp");
+	p->icmp = read_asked(r, o, "icmp");
 	p->fine = read_asked(r, o, "fine");
 	p->command_status = reader__number(r, root, "command_status", 255);
 	if (json_is_string(command))

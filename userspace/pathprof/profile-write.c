@@ -236,7 +236,7 @@ json_t *profile__to_json(const struct profile *p)
 		json_array_append_new(paths, path_json(p, &p->paths[i]));
 	return json_pack(
 		"{s:s s:i s:{s:s s:s} s:{s:s s:s} s:s s:s s:I s:I"
-		" s:I s:o s:{s:i s:i s:i s:s s:o* s:o* s:o*} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
+		" s:I s:o s:{s:i s:i s:i s:s s:o* s:o* s:o* s:o*} s:o s:i s:{s:I s:I} s:o s:o s:o s:o s:o"
 		" s:o s:o*}",
 		"format", PROFILE_FORMAT, "version", PROFILE_VERSION,
 		"tool", "name", "pathprof", "version", p->tool_version,
@@ -251,6 +251,7 @@ json_t *profile__to_json(const struct profile *p)
 		"addr", p->addr, "filter",
 		*p->filter ? text_json(p->filter) : NULL,
 		"udp", p->udp ? json_true() : NULL,
+		"icmp", p->icmp ? json_true() : NULL,
 		"fine", p->fine ? json_true() : NULL,
 		"command", text_json(p->command),
 		"command_status", p->command_status,

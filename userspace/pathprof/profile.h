@@ -96,7 +96,7 @@ struct profile {
 	uint16_t port;
 	char addr[56];		/* ADDR/BITS; "" if not filtered */
 	char filter[PROFILE_FILTER];	/* by anything else, in words */
-	bool udp, fine;		/* UDP was followed, too; finer stages */
+	bool udp, icmp, fine;	/* these were followed, too; finer stages */
 	uint64_t ends[PATHPROF_END_MAX];
 	uint64_t counters[PATHPROF_COUNTER_MAX];
 	uint64_t followed;	/* still so when it ended */

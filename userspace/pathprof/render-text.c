@@ -104,6 +104,7 @@ void render__words(const struct profile *p, const struct profile_path *path,
 		 rx ? "rx" : "tx",
 		 k->family == 6 ? "6" : "",
 		 !rx ? "" : f & PF_FAST ? " fast" : f & PF_SLOW ? " slow" : "",
+		 f & PF_ICMP ? " icmp" :
 		 f & PF_DATA ? " data" : f & (PF_SYN | PF_FIN | PF_RST) ? "" :
 		 " ack",
 		 f & PF_SYN ? " syn" : "", f & PF_FIN ? " fin" : "",
@@ -310,7 +311,8 @@ static void print_hooks(FILE *f, const struct profile *p,
 		if (!p->stages[i].known || p->stages[i].available)
 			continue;
 		/* Those of --stages, where it was not given. */
-		if (i >= ST_CROSS && !strstr(p->filter, "stages "))
+		if ((i >= ST_CROSS || i == ST_RX_ICMP || i == ST_TX_ICMP) &&
+		    !strstr(p->filter, "stages "))
 			continue;
 		if (!missing++)
 			fprintf(f, "Not seen here:");

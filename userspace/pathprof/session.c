@@ -99,6 +99,8 @@ static void set_config(struct session *s)
 	c->datagrams = stage_groups__want(s->config.stage_groups, s->config.udp,
 					  "udp_send_skb") &&
 		       attach__has(&s->attached, "udp_send_skb");
+	c->messages = c->icmp && attach__has(&s->attached, "__ip_make_skb") &&
+		      attach__has(&s->attached, "__ip6_make_skb");
 }
 
 static void set_enabled(struct session *s, bool on)
@@ -514,6 +516,7 @@ static int read_sums(struct session *s, struct profile *p)
 			 s->config.prefix);
 	snprintf(p->filter, sizeof(p->filter), "%s", s->config.filter);
 	p->udp = s->config.udp;
+	p->icmp = stage_groups__icmp(s->config.stage_groups);
 	p->fine = s->config.fine;
 	snprintf(p->started, sizeof(p->started), "%s", s->started);
 	p->duration_ns = (s->stopped ? s->stop_ns : now_ns()) - s->start_ns;

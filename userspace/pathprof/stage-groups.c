@@ -22,6 +22,7 @@
 #define UDP		2048
 #define MPTCP		4096
 #define TLS		8192
+#define ICMP		16384
 /* What keeps a packet's identity, and no stage of a group: for --stage. */
 #define IDENTITY	(1U << 31)
 
@@ -33,7 +34,8 @@ static const struct {
 	{ "forward", FORWARD }, { "netfilter", NETFILTER | FORWARD },
 	{ "bridge", BRIDGE }, { "vlan", VLAN }, { "tunnel", TUNNEL },
 	{ "ipsec", IPSEC }, { "ovs", OVS }, { "fragment", FRAGMENT },
-	{ "udp", UDP }, { "mptcp", MPTCP }, { "tls", TLS },
+	{ "udp", UDP }, { "icmp", ICMP }, { "mptcp", MPTCP },
+	{ "tls", TLS },
 	{ "tc", TC }, { "tap", TAP }, { "xdp", XDP }, { "all", ~0U },
 };
 
@@ -76,14 +78,17 @@ static const struct {
 	{ OVS, "ovs_vport_receive" }, { OVS, "ovs_execute_actions" },
 	{ OVS, "ovs_dp_upcall" },
 	{ FRAGMENT, "ip_do_fragment" }, { FRAGMENT, "ip6_fragment" },
-	{ FRAGMENT, "ip_frag_next" }, { FRAGMENT, "ip6_frag_next" },
-	{ FRAGMENT, "inet_frag_queue_insert" }, { FRAGMENT, "skb_morph" },
+	{ FRAGMENT | ICMP, "ip_frag_next" }, { FRAGMENT | ICMP, "ip6_frag_next" },
+	{ FRAGMENT, "inet_frag_queue_insert" },
+	{ FRAGMENT | ICMP, "skb_morph" },
 	{ FRAGMENT, "inet_frag_reasm_finish" },
 	{ FRAGMENT, "ipv6_parse_hopopts" }, { FRAGMENT, "ipv6_destopt_rcv" },
 	{ FRAGMENT, "ipv6_rthdr_rcv" },
 	{ UDP, "udp_sendmsg" }, { UDP, "udpv6_sendmsg" },
 	{ UDP, "ip_generic_getfrag" }, { UDP, "udp_send_skb" },
 	{ UDP, "udp_v6_send_skb" }, { UDP, "__skb_recv_udp" },
+	{ ICMP, "raw_local_deliver" }, { ICMP, "raw6_local_deliver" },
+	{ ICMP, "__ip_make_skb" }, { ICMP, "__ip6_make_skb" },
 	{ MPTCP, "mptcp_data_ready" },
 	{ TLS, "tls_rx_one_record" }, { TLS, "tls_strp_copyin" },
 	{ TLS, "tcp_read_done" },
@@ -107,6 +112,11 @@ static unsigned int group_of(const char *word, size_t len)
 unsigned int stage_groups__none(void)
 {
 	return IDENTITY;
+}
+
+bool stage_groups__icmp(unsigned int set)
+{
+	return set & ICMP;
 }
 
 unsigned int stage_groups__read(const char *text, char *err, size_t len)

@@ -12,6 +12,8 @@
 unsigned int stage_groups__read(const char *text, char *err, size_t len);
 /* The set of no group: what keeps a packet's identity. */
 unsigned int stage_groups__none(void);
+/* Is ICMP followed with this set of groups? */
+bool stage_groups__icmp(unsigned int groups);
 /* Is a hook of --stages attached for this set of groups; with --udp? */
 bool stage_groups__want(unsigned int groups, bool udp, const char *hook);
 
