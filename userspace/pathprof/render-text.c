@@ -460,6 +460,26 @@ static void print_stage_times(FILE *f, const struct profile *p)
 	}
 }
 
+/* Which protocols were followed, and what follows the others. */
+static void print_nothing(FILE *f, const struct profile *p)
+{
+	/* --stages needs it, and sampling bursts have none. */
+	const char *icmp = p->budget_ppm ? "--sample 1 --stages icmp" :
+					   "--stages icmp";
+
+	fprintf(f, "\nNo packets were sampled: ");
+	if (p->udp && p->icmp)
+		fprintf(f, "TCP, UDP and ICMP were followed.\n");
+	else if (p->udp)
+		fprintf(f, "TCP and UDP were followed; %s%sadds ICMP.\n", icmp,
+			p->budget_ppm ? "\n" : " ");
+	else if (p->icmp)
+		fprintf(f, "TCP and ICMP were followed; --udp adds UDP.\n");
+	else
+		fprintf(f, "only TCP was followed; --udp and\n%s follow "
+			"more.\n", icmp);
+}
+
 void render__text(FILE *f, const struct profile *p,
 		  const struct profile *total,
 		  const struct render_options *options)
@@ -473,7 +493,7 @@ void render__text(FILE *f, const struct profile *p,
 	profile__totals(p, &t);
 	render__head(f, p, total);
 	if (!order || !names || !n) {
-		fprintf(f, "\nNo TCP packets were sampled.\n");
+		print_nothing(f, p);
 		free(order);
 		free(names);
 		return;

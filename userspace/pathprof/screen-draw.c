@@ -345,7 +345,7 @@ static void draw_rows(struct screen *s, const struct profile *p, struct pen *pen
 	if (!g.n && *s->filter && p->npaths)
 		put(pen, "No row contains \"%s\".", s->filter);
 	else if (!g.n)
-		put(pen, "No TCP packet was sampled yet.");
+		put(pen, "No packet was sampled yet.");
 	for (i = s->first; i < g.n && pen->y < pen->end; i++) {
 		put_row(pen, sum, &g.rows[i], g.work_ns,
 			i == s->selected);
