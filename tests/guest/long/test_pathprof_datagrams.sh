@@ -91,7 +91,12 @@ wrapped() {
 			n("@defrag"), n("@reasm"), p["counters"]["fragments"],
 			n("dropped"), n("stale"), a["unaccounted"])')" \
 			"$sent $whole_ones $whole_ones $(later_of \
-			p1 g1 p2 g2) 0 0 0"
+			p1 g1 p2 g2) 0 0 0" || {
+		fields "$1" '"\n".join(str((x["packets"], x["direction"],
+			x["end"], *x["flags"], *(names[i] for i in
+			x["stages"]))) for x in p["paths"])'
+		return 1
+	}
 }
 check "fragments in VXLAN" wrapped vxlan
 check "fragments in WireGuard" wrapped wireguard

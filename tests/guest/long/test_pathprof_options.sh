@@ -8,6 +8,11 @@
 
 cd "$TMP" || exit
 stage_pathprof || exit
+# Their functions are there for the hooks of --stages.
+for module in nf_conntrack nf_tables bridge vxlan wireguard tls 8021q macvlan ipvlan \
+	bonding openvswitch esp4 veth; do
+	modprobe -q $module || echo "# no module $module"
+done
 groups=(forward netfilter bridge vlan tunnel ipsec fragment udp icmp mptcp tls tc
 	tap xdp all)
 sets=(
@@ -36,9 +41,9 @@ recorded() {
 		tail -n 25 out
 		return 1
 	}
-	"$PP" report profile >report || return
+	"$PP" report profile >text || return
 	# A short transfer may fall between two bursts.
-	case "$*" in *"--sample 1"*) ! grep "^No packets" report ;; esac
+	case "$*" in *"--sample 1"*) ! grep "^No packets" text ;; esac
 }
 
 for options in "${sets[@]}"; do
