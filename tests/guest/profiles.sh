@@ -29,6 +29,12 @@ for expression in sys.argv[2:]:
 EOF
 }
 
+# each_path FILE: packets, direction, end, flags and stages, for a look at a failure
+each_path() {
+	fields "$1" '"\n".join(str((x["packets"], x["direction"], x["end"],
+		*x["flags"], *(names[i] for i in x["stages"]))) for x in p["paths"])'
+}
+
 more_than() {
 	[ "$1" -gt "$2" ] || {
 		echo "$3: $1, wanted more than $2"

@@ -86,15 +86,12 @@ wrapped() {
 		23 5000 udp || return
 	sent=$(snmp_of Udp OutDatagrams p1 p2)
 	whole_ones=$(snmp_of Ip ReasmOKs p1 p2)
-	more_than "$(later_of p1 g1 p2 g2)" 200 "later fragments" &&
-		is "$(fields "$1" '(n("delivered", "@send", "@encap", "@decap"),
-			n("@defrag"), n("@reasm"), p["counters"]["fragments"],
-			n("dropped"), n("stale"), a["unaccounted"])')" \
-			"$sent $whole_ones $whole_ones $(later_of \
-			p1 g1 p2 g2) 0 0 0" || {
-		fields "$1" '"\n".join(str((x["packets"], x["direction"],
-			x["end"], *x["flags"], *(names[i] for i in
-			x["stages"]))) for x in p["paths"])'
+	more_than "$(later_of p1 g1 p2 g2)" 200 "later fragments" || return
+	is "$(fields "$1" '(n("delivered", "@send", "@encap", "@decap"),
+		n("@defrag"), n("@reasm"), p["counters"]["fragments"],
+		n("dropped"), n("stale"), a["unaccounted"])')" \
+		"$sent $whole_ones $whole_ones $(later_of p1 g1 p2 g2) 0 0 0" || {
+		each_path "$1"
 		return 1
 	}
 }

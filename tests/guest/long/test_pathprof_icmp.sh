@@ -58,9 +58,7 @@ complete() {
 		"reentered, lost: $(cat got)" >&3
 	awk '$1 == $3 && !$2 && !$4 && !$5 && !$6 && !$7 && !$8 { good = 1 }
 		END { exit !good }' got || {
-		fields "$1" '"\n".join(str((x["packets"], x["direction"],
-			x["end"], *x["flags"], *(names[i] for i in
-			x["stages"]))) for x in p["paths"])'
+		each_path "$1"
 		return 1
 	}
 }
