@@ -89,8 +89,8 @@ CLASSES = [
     (LOST | {"rtt": 152_000, "min_rtt": 41_000}, {}, "path"),
     # Of 90 recoveries none was for a loss, whatever the round trip is; then each was.
     (LATE, snmp(Tcp_RetransSegs=3, TcpExt_TCPSackRecovery=90), "reordering"),
-    (LATE | {"d_total_retrans": 90}, snmp(
-        Tcp_RetransSegs=90, TcpExt_TCPSackRecovery=90), "path"),
+    (LATE | {"d_total_retrans": 45}, snmp(
+        Tcp_RetransSegs=45, TcpExt_TCPSackRecovery=45), "path"),
     (LATE | {"d_reord_seen": 9}, snmp(
         Tcp_RetransSegs=3, TcpExt_TCPSackRecovery=90), "path"),
     # A policer lets a rate pass, that of random losses varies.

@@ -529,6 +529,22 @@ def test_what_is_policed_is_the_sum(other, recoveries, limit):
     assert {one.limit for one in found} == {limit}
 
 
+def test_connections_that_hardly_send_do_not_count_as_others():
+    """The rate is that of one, whatever a few bytes of others do; and one that sent
+    nothing but its SYN again is no error."""
+    lost = SENDER | {"d_total_retrans": 30, "d_data_segs_out": 4000, "snd_cwnd": 40}
+    idle = SENDER | {"d_bytes_acked": 0, "d_busy_time": 0}
+    quiet = [idle | {"local": f"10.0.0.1:{port}", "d_data_segs_out": 2,
+                     "acked_per_s": [10.0, 0, 0, 0, 0, 10]} for port in range(8)]
+    numbers = [diagnose.diagnose(facts(flows=[lost | {"acked_per_s": TAKES}, *more],
+                                       snmp={"Tcp.RetransSegs": 30,
+                                             "TcpExt.TCPSackRecovery": 28}))[0].numbers
+               for more in ([], quiet, [idle | {"d_data_segs_out": 0}])]
+    assert len({round(one["rate_varies"], 3) for one in numbers}) == 1
+    syn = SENDER | {"d_total_retrans": 4, "d_data_segs_out": 0, "d_bytes_acked": 30_000}
+    assert diagnose.diagnose(facts(flows=[syn], snmp={"TcpExt.TCPTimeouts": 4}))
+
+
 @pytest.mark.parametrize("again, confident", [(30, "high"), (60, "medium")])
 def test_losses_in_groups_are_no_certain_random_ones(again, confident):
     one = first(flow={"d_total_retrans": again, "d_data_segs_out": 4000, "snd_cwnd": 30,

@@ -188,11 +188,15 @@ def test_total_retrans_is_where_the_kernel_has_it():
 
 
 @pytest.mark.parametrize("dumps, lost, longer", [
-    (7, True, True), (12, True, True), (13, True, False), (7, False, False)])
+    (7, 4, True), (12, 5, True), (13, 5, False), (7, 0, False),
+    (7, 3, False)])         # a few happen anywhere
 def test_losses_are_watched_until_their_rate_is_known(dumps, lost, longer):
-    before, after = lossy([0, 1, 2])[::2]
-    assert collect._losing(before, after if lost else before, dumps) == longer
+    looks = lossy([0.0] * 6)
+    before, after = looks[0], looks[lost]
+    assert collect._losing(before, after, dumps) == longer
     assert not collect._losing({}, after, dumps)
+    many = {str(number).encode(): after[b"1"] for number in range(collect.MOST + 1)}
+    assert not collect._losing(before, many, dumps)
 
 
 # --- Samples ----------------------------------------------------------------

@@ -53,10 +53,11 @@ SHORT = 0.5
 BETWEEN = 3
 #: Seconds for which a connection is watched longer in its first timeouts, and how
 #: many of them say enough; or where bytes wait for a reader that paused just now; or
-#: where segments were lost, and how many rates show whether the path limits them.
+#: where one lost that many segments, and how many rates show whether the path limits
+#: it.
 LONGER = 8.0
 TIMEOUTS = 5
-RATES = 12
+LOSSES, RATES = 4, 12
 WAITING = 20_000
 #: Seconds for which calls of programs are counted at most, and after which it is seen
 #: whether they are enough: what it costs follows from their number.
@@ -208,10 +209,11 @@ def _pausing(first: dict[bytes, sockdiag.Look],
 
 def _losing(first: dict[bytes, sockdiag.Look], last: dict[bytes, sockdiag.Look],
             dumps: int) -> bool:
-    """Whether a connection lost segments, in too few dumps to say how its rate
-    varies."""
-    return dumps <= RATES and any(
-        cookie in first and sockdiag.lost(look) > sockdiag.lost(first[cookie])
+    """Whether a connection loses segments, in too few dumps to say how its rate
+    varies.  Of many connections some always do."""
+    return dumps <= RATES and len(last) <= MOST and any(
+        cookie in first
+        and sockdiag.lost(look) - sockdiag.lost(first[cookie]) >= LOSSES
         for cookie, look in last.items())
 
 

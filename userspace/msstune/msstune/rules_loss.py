@@ -53,7 +53,7 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     if rules_queue.is_bloated(f):
         return rules_queue.bloated(f, facts, told, numbers)
     if f["rtt"] >= rules_queue.FULL_RTT * f["min_rtt"] and queued > 500 \
-            and loss < FULL:
+            and (loss < FULL or total < 2 * ENOUGH):
         much = loss > MUCH
         return ("path", "low" if much else "medium",
                 f"{told} while the round trip was {f['rtt'] / f['min_rtt']:.1f} "
@@ -157,11 +157,13 @@ def _groups(f: Flow, facts: Facts) -> tuple[float, float, float | None]:
     if not begun or again < 0.8 * snmp.get("Tcp.RetransSegs", 0):
         return 0.0, 0.0, None
     sending = [one for one in mine if one["d_data_segs_out"]]
+    if not sending:
+        return 0.0, 0.0, None
     flight = statistics.mean(
         (one.get("low_snd_cwnd", one["snd_cwnd"])
          + one.get("high_snd_cwnd", one["snd_cwnd"])) / 2 for one in sending)
     loss = again / sum(one["d_data_segs_out"] for one in sending)
-    return again / begun, 1 + loss * flight, _varies(f, mine, begun)
+    return again / begun, 1 + loss * flight, _varies(f, sending, begun)
 
 
 #: Losses for each recovery, of those that random ones make, that are groups.
@@ -180,13 +182,16 @@ def _varies(f: Flow, mine: list[Flow], begun: int) -> float | None:
     known, or the program or BBR keeps it steady."""
     if f["app_limited"] or f["cc"].startswith("bbr"):
         return None
-    each = [one["acked_per_s"] for one in mine if one.get("acked_per_s")]
+    each = [one["acked_per_s"] for one in mine if any(one.get("acked_per_s", ()))]
     rates = [sum(some) for some in zip(*each)]
-    if len(rates) < DUMPS or not any(rates):
+    if len(rates) < DUMPS:
         return None
+    # As many equal ones have the same share in the sum's variance.
+    means = [statistics.mean(one) for one in each]
+    number = sum(means) ** 2 / sum(mean ** 2 for mean in means)
     changes = [(after - before) ** 2 for before, after in itertools.pairwise(rates)]
     seen = math.sqrt(statistics.mean(changes) / 2) / statistics.mean(rates)
     # Reductions of one connection between two dumps; several average out.
-    often = begun / len(rates) / len(each)
+    often = begun / len(rates) / number
     each_changes = REDUCED.get(f["cc"], 0.5) * math.sqrt(often / (1 + often / 2))
-    return seen * math.sqrt(len(each)) / each_changes
+    return seen * math.sqrt(number) / each_changes
