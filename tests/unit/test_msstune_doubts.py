@@ -557,6 +557,8 @@ def test_losses_in_groups_are_no_certain_random_ones(again, confident):
 @pytest.mark.parametrize("options, again, rtt, ecn, limit, new", [
     (15, 2000, 10_400, "1", "ecn-black-hole", "2"),
     (15, 2000, 16_000, "2", "ecn-black-hole", "0"),     # the peer has asked for it
+    (15, 2000, 10_400, "3", "ecn-black-hole", "2"),     # AccECN is asked for
+    (15, 2000, 10_400, "5", "ecn-black-hole", "0"),     # and here accepted only
     (15, 2000, 10_400, "0", "ecn-black-hole", None),    # that was before
     (7, 2000, 16_000, "1", "loss", None), (15, 300, 16_000, "1", "path", None)])
 def test_a_path_that_drops_what_ecn_could_mark(options, again, rtt, ecn, limit, new):
@@ -567,3 +569,9 @@ def test_a_path_that_drops_what_ecn_could_mark(options, again, rtt, ecn, limit, 
     assert found[0].limit == limit
     new_values = {p.setting: p.new for p in plan.propose(some, found, plan.Wish())}
     assert new_values.get("sysctl:net.ipv4.tcp_ecn") == new
+
+
+def test_segments_that_are_lost_twice_are_no_matter_of_ecn():
+    one = first(flow={"options": 15, "d_total_retrans": 1900, "d_data_segs_out": 4100},
+                snmp={"TcpExt.TCPLostRetransmit": 300, "Tcp.RetransSegs": 1900})
+    assert one.limit == "loss"

@@ -362,8 +362,9 @@ _MORE: dict[str, Answer] = {
                              lambda _old, _: "1",
                              "an old threshold ends slow start early; also once: ip "
                              "tcp_metrics flush", IP_SYSCTL, "low"),
+    # Those that ask the peer for ECN or AccECN; 2 only answers it.
     "ecn-black-hole": _sysctl("net.ipv4.tcp_ecn",
-                              lambda old, _: "2" if old == "1" else "0",
+                              lambda old, _: "2" if old in ("1", "3", "4") else "0",
                               "the path drops packets of connections that use ECN",
                               f"RFC 3168; {IP_SYSCTL}", "no marks instead of losses, "
                               "on any path; new connections only"),

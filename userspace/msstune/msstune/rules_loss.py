@@ -34,7 +34,8 @@ def diagnose(f: Flow, facts: Facts, loss: float, numbers: dict[str, Any]) -> Ans
     if spurious:
         return spurious
     if f["options"] & OPT_ECN and f["d_total_retrans"] >= ENOUGH \
-            and loss >= EACH and f["d_bytes_acked"]:
+            and loss >= EACH and f["d_bytes_acked"] \
+            and not facts["snmp"].get("TcpExt.TCPLostRetransmit", 0):
         return ("ecn-black-hole", "medium",
                 f"{told}, about each one once, and arrived then: the connection uses "
                 "ECN, and segments that are sent again are not marked for it (RFC "
