@@ -166,8 +166,8 @@ class Connection:
                     self.wrong(packet, f"{end - edge} bytes beyond the window")
 
     def check_sizes(self, events):
-        """No segment above the MSS; none below MIN_SEG but where the data, the
-        window or a piece of whole segments ends, or what is sent again."""
+        """No segment is above the MSS.  One below MIN_SEG is sent again, or ends the
+        data, the window or a piece of whole segments."""
         # A size below MIN_SEG is what this looks for.
         sizes = {event.fields["seg"] for event in events
                  if event.fields["seg"] >= MIN_SEG}
