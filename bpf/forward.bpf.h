@@ -84,14 +84,17 @@ __noinline int call_enter(__u64 key, __u32 stage, __u32 call)
 	return 0;
 }
 
-/* Something within the call may have ended the packet, or handed it on. */
+/*
+ * Something within the call may have ended the packet, or handed it to another
+ * CPU: only one that is still in the call is locked.
+ */
 __noinline int call_leave(__u64 key, __u32 stage, __u32 call)
 {
 	struct tracked_pkt *t;
 	__u32 at;
 
-	t = key ? tracked_find(key, &at) : NULL;
-	if (!t)
+	t = key ? tracked_in(key, stage, &at) : NULL;
+	if (!t || !tracked_claim(at, key))
 		return 0;
 	if (t->last == stage)
 		tracked_mark(t, t->callers[call & (CALLS - 1)],
@@ -110,22 +113,57 @@ static __always_inline int stage_return(__u64 key, __u32 stage)
 	return call_leave(key, stage, call_at(stage));
 }
 
-/*
- * From one stage, which came after `after` if that is not 0, to another, unless
- * a faster CPU has moved the packet on already.
- */
-__noinline int stage_from(__u64 key, __u32 after, __u32 from, __u32 to)
+/* From one stage to another, by the worker that has the packet. */
+__noinline int stage_from(__u64 key, __u32 from, __u32 to)
 {
 	struct tracked_pkt *t;
-	__u32 at, n;
+	__u32 at;
 
 	t = tracked_find(key, &at);
 	if (!t)
 		return 0;
-	n = t->path.n;
-	if (t->last == from &&
-	    (!after || t->path.stages[(n - 2) & (PATH_STAGES - 1)] == after))
+	if (t->last == from)
 		tracked_mark(t, to, bpf_ktime_get_ns());
+	tracked_unlock(at, key);
+	return 0;
+}
+
+/*
+ * A function has returned that gives a packet to a worker.  On another CPU that
+ * worker may have it already: with the entry locked here, the hooks there would
+ * not find it, and begin another path.  So only the clock is noted, and the
+ * worker's first hook enters the wait.
+ */
+__noinline int stage_handed(__u64 key, __u32 from)
+{
+	struct tracked_pkt *t;
+	__u32 at;
+
+	t = tracked_in(key, from, &at);
+	if (t)
+		WRITE_ONCE(t->handed_ns, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * A worker of WireGuard begins.  If the function that called it has not returned
+ * since the packet's last stage, there was no wait.
+ */
+__noinline int crypt_begin(__u64 key)
+{
+	struct tracked_pkt *t;
+	__u64 now, handed;
+	__u32 at;
+
+	t = tracked_find(key, &at);
+	if (!t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	handed = READ_ONCE(t->handed_ns);
+	if (t->last != ST_CRYPT_WAIT)
+		tracked_mark(t, ST_CRYPT_WAIT,
+			     handed - t->last_ns < now - t->last_ns ? handed : now);
+	tracked_mark(t, ST_CRYPT, now);
 	tracked_unlock(at, key);
 	return 0;
 }

@@ -99,6 +99,7 @@ struct tracked_pkt {
 	__u64 stage_ns[PATH_STAGES];
 	__u64 dev;		/* of the last EV_FLOW; only with events */
 	__u8 callers[CALLS];	/* of stages that are calls: the stage before */
+	__u64 handed_ns;	/* given to a worker, see stage_handed() */
 };
 
 /*
@@ -134,7 +135,7 @@ struct gro_dev {
 
 _Static_assert(sizeof(struct path_key) == 8 * PATH_KEY_WORDS, "path_key");
 _Static_assert(sizeof(struct path_value) == 880, "path_value layout");
-_Static_assert(sizeof(struct tracked_pkt) == 672, "tracked_pkt layout");
+_Static_assert(sizeof(struct tracked_pkt) == 680, "tracked_pkt layout");
 _Static_assert(sizeof(struct sock_work) == 64, "one cache line");
 
 /*

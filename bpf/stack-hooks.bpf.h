@@ -176,21 +176,21 @@ STACK_FEXIT(skb_realloc_headroom, struct sk_buff *skb, unsigned int headroom,
 STACK_FENTRY(wg_xmit, struct sk_buff *skb)
 { follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
 STACK_FEXIT(wg_xmit, struct sk_buff *skb)
-{ stage_from(KEY(skb), ST_TX_START, ST_ENCAP, ST_CRYPT_WAIT); return 0; }
+{ stage_handed(KEY(skb), ST_ENCAP); return 0; }
 STACK_FENTRY(encrypt_packet, struct sk_buff *skb)
-{ follow(KEY(skb), ST_CRYPT, 0, 0); return 0; }
+{ crypt_begin(KEY(skb)); return 0; }
 STACK_FEXIT(encrypt_packet, struct sk_buff *skb)
-{ stage_from(KEY(skb), 0, ST_CRYPT, ST_CRYPT_WAIT); return 0; }
+{ stage_from(KEY(skb), ST_CRYPT, ST_CRYPT_WAIT); return 0; }
 STACK_FENTRY(wg_socket_send_skb_to_peer, void *peer, struct sk_buff *skb)
 { follow(KEY(skb), ST_ENCAP, 0, 0); return 0; }
 STACK_FENTRY(wg_receive, struct sock *sk, struct sk_buff *skb)
 { follow(KEY(skb), ST_DECAP, 0, 0); return 0; }
 STACK_FEXIT(wg_receive, struct sock *sk, struct sk_buff *skb)
-{ stage_from(KEY(skb), 0, ST_DECAP, ST_CRYPT_WAIT); return 0; }
+{ stage_handed(KEY(skb), ST_DECAP); return 0; }
 STACK_FENTRY(decrypt_packet, struct sk_buff *skb)
-{ follow(KEY(skb), ST_CRYPT, 0, 0); return 0; }
+{ crypt_begin(KEY(skb)); return 0; }
 STACK_FEXIT(decrypt_packet, struct sk_buff *skb)
-{ stage_from(KEY(skb), 0, ST_CRYPT, ST_CRYPT_WAIT); return 0; }
+{ stage_from(KEY(skb), ST_CRYPT, ST_CRYPT_WAIT); return 0; }
 
 /* ipsec: each segment of a packet, and once more if a cipher needed time. */
 STACK_FENTRY(xfrm_output_resume, struct sock *sk, struct sk_buff *skb)

@@ -143,6 +143,21 @@ __weak __u32 tracked_seek(__u64 key)
 	return NOT_TRACKED;
 }
 
+/* The entry of a packet that is in this stage, not locked; else NULL. */
+static __always_inline struct tracked_pkt *tracked_in(__u64 key, __u32 stage,
+						      __u32 *at)
+{
+	struct tracked_pkt *t;
+
+	if (!tracked_any())
+		return NULL;
+	*at = tracked_seek(key);
+	if (*at == NOT_TRACKED)
+		return NULL;
+	t = tracked_at(*at);
+	return READ_ONCE(t->last) == stage ? t : NULL;
+}
+
 /*
  * The entry of a packet that this socket works on or has queued, locked; else
  * NULL.  A later packet of the socket with the same address waits for it.

@@ -501,14 +501,8 @@ static __always_inline void tx_sent(__u64 key, int rc)
 	struct tracked_pkt *t;
 	__u32 at;
 
-	if (!tracked_any())
-		return;
-	at = tracked_seek(key);
-	if (at == NOT_TRACKED)
-		return;
-	t = tracked_at(at);
-	if (READ_ONCE(t->last) != ST_TX_START ||
-	    READ_ONCE(t->cpu) != bpf_get_smp_processor_id())
+	t = tracked_in(key, ST_TX_START, &at);
+	if (!t || READ_ONCE(t->cpu) != bpf_get_smp_processor_id())
 		return;
 	if (tracked_claim(at, key))
 		tx_returned(t, at, key, rc);

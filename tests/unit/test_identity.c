@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What pathprof --stages does where a packet's identity could be lost
- * (bpf/identity.bpf.h, datagram.bpf.h, reader.bpf.h, xdp.bpf.h), compiled for this
- * machine: another buffer, another reader, a program that copies.  No packet may
- * be counted twice, or be lost.
+ * (bpf/identity.bpf.h, datagram.bpf.h, forward.bpf.h, reader.bpf.h, xdp.bpf.h),
+ * compiled for this machine: another buffer, another reader, another CPU, a
+ * program that copies.  No packet may be counted twice, or be lost.
  */
 #include "bpf.h"
 #include "../../bpf/datagram.bpf.h"
 #include "../../bpf/extensions.bpf.h"
+#include "../../bpf/forward.bpf.h"
 #include "../../bpf/identity.bpf.h"
 #include "../../bpf/reader.bpf.h"
 #include "../../bpf/stack.bpf.h"
@@ -342,9 +343,46 @@ static void case_no_packet(void)
 	       !locks && followed() == 1 && balanced());
 }
 
+/*
+ * Steps: a packet is given to a worker of WireGuard that waits for its CPU, and
+ * then to one that has begun before the function that calls it returns.
+ * Expected: that return locks nothing, as hooks of the worker would not find the
+ * packet meanwhile.  The first one waited from that return on, the other not.
+ */
+static void case_workers(void)
+{
+	__u64 key = address(&first), handed;
+	struct tracked_pkt *t;
+	int good;
+
+	begin();
+	stack_netif(&first);
+	t = tracked_at(tracked_seek(key));
+	follow(key, ST_DECAP, 0, 0);
+	locks = 0;
+	stage_handed(key, ST_DECAP);
+	good = !locks && t->last == ST_DECAP;
+	handed = clock_ns;
+	crypt_begin(key);
+	good &= t->stage_ns[2] == clock_ns - handed;
+	stage_from(key, ST_CRYPT, ST_CRYPT_WAIT);
+	follow(key, ST_ENCAP, 0, 0);
+	crypt_begin(key);
+	stage_handed(key, ST_ENCAP);
+	good &= !t->stage_ns[6] && t->last == ST_CRYPT;
+	stack_end(key, END_CONSUMED, 0, 0);
+	report("a packet waits for a worker from when it was given to it",
+	       good && ended(END_FREED, STAGES(ST_RX_NETIF, ST_DECAP,
+					       ST_CRYPT_WAIT, ST_CRYPT,
+					       ST_CRYPT_WAIT, ST_ENCAP,
+					       ST_CRYPT_WAIT, ST_CRYPT,
+					       ST_TX_FREE)) == 1 &&
+	       balanced());
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..9\n");
+	printf("KTAP version 1\n1..10\n");
 	case_extensions();
 	case_moves();
 	case_taken();
@@ -354,5 +392,6 @@ int main(void)
 	case_generic();
 	case_calls();
 	case_no_packet();
+	case_workers();
 	return failures != 0;
 }

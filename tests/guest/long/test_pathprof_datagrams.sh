@@ -73,7 +73,7 @@ later_of() {
 	echo $(($(snmp_of Ip FragCreates "$@") - $(snmp_of Ip FragOKs "$@")))
 }
 
-# wrapped KIND: 23 datagrams each way, each too long for one frame, through a
+# wrapped KIND: 200 datagrams each way, each too long for one frame, through a
 # tunnel over UDP between the hosts, which divide the fragments once more.
 # Expected: each datagram is one packet, put together and read; the fragments
 # after the first are counted, once each, and what wraps them is no packet.
@@ -83,10 +83,10 @@ wrapped() {
 	fresh
 	"$1_hosts" || return
 	RECORD=--udp record "$1" udp,fragment,tunnel p1 p2 10.3.0.2 4000 4000 \
-		23 5000 udp || return
+		200 5000 udp || return
 	sent=$(snmp_of Udp OutDatagrams p1 p2)
 	whole_ones=$(snmp_of Ip ReasmOKs p1 p2)
-	more_than "$(later_of p1 g1 p2 g2)" 200 "later fragments" || return
+	more_than "$(later_of p1 g1 p2 g2)" 2000 "later fragments" || return
 	is "$(fields "$1" '(n("delivered", "@send", "@encap", "@decap"),
 		n("@defrag"), n("@reasm"), p["counters"]["fragments"],
 		n("dropped"), n("stale"), a["unaccounted"])')" \
