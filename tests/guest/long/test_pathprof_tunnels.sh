@@ -24,7 +24,7 @@ done
 # between their hosts.
 # Expected: both hosts forward what nft counts there, and IP drops what is too
 # long for the tunnel before that; what is wrapped is unwrapped; every packet has
-# one path, split or not.
+# one path, split or not, and so has every message of ICMP that says so.
 tunnel() {
 	local sent forwarded
 	fresh
@@ -32,7 +32,7 @@ tunnel() {
 	record "$1" all p1 p2 10.3.0.2 4000 4000 7 20000 || return
 	# What IP drops as too long is sent again, which OutSegs leaves out.
 	sent=$(($(snmp_of Tcp OutSegs p1 p2) +
-		$(snmp_of Tcp RetransSegs p1 p2)))
+		$(snmp_of Tcp RetransSegs p1 p2) + $(snmp_of Icmp OutMsgs g1 g2)))
 	# Segments of a packet that WireGuard split have its path so far.
 	forwarded=$(($(nft_of g1 forward) + $(nft_of g2 forward) +
 		$(fields "$1" 'p["counters"].get("segments", 0)')))
