@@ -11,7 +11,6 @@
 #include "config.bpf.h"
 #include "detail.bpf.h"
 #include "filter.bpf.h"
-#include "owner.bpf.h"
 #include "path.bpf.h"
 #include "rx.bpf.h"
 #include "sample.bpf.h"
@@ -99,9 +98,7 @@ static __always_inline bool datagram_due(struct sock *sk)
 	if (!sk || sk->sk_protocol != IPPROTO_UDP || tracked_frozen() ||
 	    !sample_due(DIR_TX))
 		return false;
-	if ((!config.netns ||
-	     sk->__sk_common.skc_net.net->ns.inum == config.netns) &&
-	    (!config.by_owner || owner_matches(sk)))
+	if (filter_owner(sk))
 		return true;
 	count(CN_FILTERED);
 	return false;

@@ -54,7 +54,7 @@ static __always_inline bool filter_dev(struct net_device *dev)
 	return !config.netns || dev->nd_net.net->ns.inum == config.netns;
 }
 
-/* Is the connection where it was asked for, and whose? */
+/* Is the socket where it was asked for, and whose? */
 static __always_inline bool filter_owner(struct sock *sk)
 {
 	if (config.netns &&

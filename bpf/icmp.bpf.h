@@ -15,7 +15,6 @@
 #include "extensions.bpf.h"
 #include "filter.bpf.h"
 #include "identity.bpf.h"
-#include "owner.bpf.h"
 #include "path.bpf.h"
 #include "pcap.bpf.h"
 #include "sample.bpf.h"
@@ -76,10 +75,7 @@ static __always_inline void icmp_send(struct sock *sk, __u64 key, __u8 family)
 	if (!config.icmp || !key || !is_icmp(sk) || tracked_frozen() ||
 	    !sample_due(DIR_TX) || !icmp_read(&m, key, family))
 		return;
-	if ((config.netns &&
-	     sk->__sk_common.skc_net.net->ns.inum != config.netns) ||
-	    (config.by_owner && !owner_matches(sk)) ||
-	    (m.unmatched && !nat_on)) {
+	if (!filter_owner(sk) || (m.unmatched && !nat_on)) {
 		count(CN_FILTERED);
 		return;
 	}
