@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -62,9 +63,22 @@ static const char *end_name(int end)
 	return end == CLIENT ? "client" : "server";
 }
 
+bool read_memory(int fd, struct memory *m)
+{
+	__u32 all[SK_MEMINFO_VARS] = {};
+	socklen_t length = sizeof(all);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, all, &length))
+		return false;
+	m->used = all[SK_MEMINFO_RMEM_ALLOC];
+	m->limit = all[SK_MEMINFO_RCVBUF];
+	return true;
+}
+
 static void show_end(const struct flow *f, int end)
 {
 	const struct way *w = &f->way[end];
+	struct memory m;
 	struct tcp_info i;
 
 	fprintf(stderr, "  %s to %s: %llu of %llu bytes sent, %llu read, "
@@ -81,6 +95,11 @@ static void show_end(const struct flow *f, int end)
 		i.tcpi_notsent_bytes, i.tcpi_rcv_space, i.tcpi_snd_mss,
 		i.tcpi_snd_wnd, i.tcpi_snd_cwnd, i.tcpi_last_data_sent,
 		i.tcpi_last_data_recv, i.tcpi_last_ack_recv);
+	if (!read_memory(f->fd[end], &m))
+		return;
+	fprintf(stderr, "  %s: rcv_ssthresh %u rcv_mss %u rcv_wscale %u, received "
+		"packets use %u of %u bytes\n", end_name(end), i.tcpi_rcv_ssthresh,
+		i.tcpi_rcv_mss, i.tcpi_rcv_wscale, m.used, m.limit);
 }
 
 void fail(const struct flow *f, const char *format, ...)

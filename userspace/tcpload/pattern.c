@@ -85,21 +85,24 @@ static bool excused(struct flow *f, int end, uint64_t passed)
 }
 
 /*
- * Did the kernel close the window permanently?  Without window scaling it
- * advertises full-sized segments only, within rcv_ssthresh.  If pruning made
- * that less than one segment, it advertises zero even when the queue is empty
- * (__tcp_select_window()).
+ * Did the kernel close the window permanently, with nothing unread?  Without window
+ * scaling it advertises full-sized segments only, within rcv_ssthresh.  If pruning
+ * made that less than one segment, it advertises zero (__tcp_select_window()).
+ * And once it had no room for a segment, it accepts no data until it has advertised
+ * a window again, which packets out of order prevent that fill the buffer
+ * (tcp_data_queue(), tcp_select_window()).
  */
 static bool shut_for_good(const struct flow *f, int end)
 {
 	struct tcp_info from, to;
+	struct memory m;
 	int unread;
 
-	return read_tcp_info(f->fd[end], &from) &&
-	       read_tcp_info(f->fd[!end], &to) &&
-	       !ioctl(f->fd[!end], FIONREAD, &unread) && !unread &&
-	       !from.tcpi_snd_wnd && !to.tcpi_rcv_wscale &&
-	       to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss;
+	if (!read_tcp_info(f->fd[end], &from) || !read_tcp_info(f->fd[!end], &to) ||
+	    ioctl(f->fd[!end], FIONREAD, &unread) || unread || from.tcpi_snd_wnd)
+		return false;
+	return (!to.tcpi_rcv_wscale && to.tcpi_rcv_ssthresh < to.tcpi_rcv_mss) ||
+	       (read_memory(f->fd[!end], &m) && m.used > m.limit);
 }
 
 static void judge_way(struct flow *f, int end, uint64_t t, uint64_t passed)

@@ -56,6 +56,11 @@ struct flow {
 	bool zerocopy, corked, moved;
 };
 
+/* Bytes of the buffers of received packets of a socket. */
+struct memory {
+	unsigned int used, limit;
+};
+
 struct totals {
 	unsigned long long connections, bytes, zerocopy, retried, longest_idle;
 	unsigned long long probe_waits;	/* flows that waited for a zero-window probe */
@@ -78,6 +83,7 @@ void send_some(struct flow *f, int end);
 /* Read at @end what the other end sent. */
 void read_some(struct flow *f, int end, uint64_t t);
 bool way_done(const struct way *w);
+bool read_memory(int fd, struct memory *m);
 /* An error at an end: close the flow if the kernel may do so, or fail. */
 void end_failed(struct flow *f, int end, const char *what, int error);
 
