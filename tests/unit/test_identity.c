@@ -380,9 +380,33 @@ static void case_workers(void)
 	       balanced());
 }
 
+/*
+ * Steps: a packet ends after it was given to a worker; another one at its address
+ * meets a worker that has begun before the function that calls it returns.
+ * Expected: the other one has no wait, although its entry has the first one's clock.
+ */
+static void case_worker_of_another(void)
+{
+	__u64 key = address(&first);
+	struct tracked_pkt *t;
+
+	begin();
+	stack_netif(&first);
+	follow(key, ST_DECAP, 0, 0);
+	stage_handed(key, ST_DECAP);
+	stack_end(key, END_CONSUMED, 0, 0);
+	stack_netif(&first);
+	follow(key, ST_DECAP, 0, 0);
+	t = tracked_at(tracked_seek(key));
+	crypt_begin(key);
+	report("the clock of a packet before is no wait of this one",
+	       t->handed_ns && !t->stage_ns[2] && t->last == ST_CRYPT &&
+	       balanced());
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..10\n");
+	printf("KTAP version 1\n1..11\n");
 	case_extensions();
 	case_moves();
 	case_taken();
@@ -393,5 +417,6 @@ int main(void)
 	case_calls();
 	case_no_packet();
 	case_workers();
+	case_worker_of_another();
 	return failures != 0;
 }
