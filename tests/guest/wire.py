@@ -167,7 +167,7 @@ class Connection:
 
     def check_sizes(self, events):
         """No segment is above the MSS.  One below MIN_SEG is sent again, or ends the
-        data, the window or a piece of whole segments."""
+        data, the window or a run of full-sized segments."""
         # A size below MIN_SEG is what this looks for.
         sizes = {event.fields["seg"] for event in events
                  if event.fields["seg"] >= MIN_SEG}

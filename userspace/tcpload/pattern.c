@@ -85,12 +85,13 @@ static bool excused(struct flow *f, int end, uint64_t passed)
 }
 
 /*
- * Did the kernel close the window permanently, with nothing unread?  Without window
- * scaling it advertises full-sized segments only, within rcv_ssthresh.  If pruning
- * made that less than one segment, it advertises zero (__tcp_select_window()).
- * And once it had no room for a segment, it accepts no data until it has advertised
- * a window again, which packets out of order prevent that fill the buffer
- * (tcp_data_queue(), tcp_select_window()).
+ * Did the kernel close the window permanently, with nothing unread?  There are two
+ * ways.  Without window scaling it advertises full-sized segments only, within
+ * rcv_ssthresh.  If pruning made that less than one segment, it advertises zero
+ * (__tcp_select_window()).  The other begins when it has no room for a segment: it
+ * sets the window to zero, and drops data until it advertises another
+ * (tcp_select_window(), tcp_data_queue()).  If packets out of order fill the
+ * buffer, it never does.
  */
 static bool shut_for_good(const struct flow *f, int end)
 {
