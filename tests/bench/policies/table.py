@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Judges the arms of measure.py against the stock arms of the same cells.
 
-  table.py RESULTS.jsonl...
+  table.py [--only REGEX] RESULTS.jsonl...
 
-Files are parts of one measurement; a cell may be in several.  An arm is worse in
-a cell where it delivers less than 0.99 of the slowest stock arm.  Utilisation is
-goodput x RTT over the largest window that a stock arm was advertised."""
+Files are parts of one measurement; a cell may be in several.  --only judges the
+cells of that name.  An arm is worse in a cell where it delivers less than 0.99 of
+the slowest stock arm.  Utilisation is goodput x RTT over the largest window that a
+stock arm was advertised."""
+import argparse
 import json
+import re
 import statistics
 import sys
 from collections import defaultdict
@@ -38,8 +41,11 @@ def used(cell, rate):
     return rate * min(cell["rtt"]) / window if window else None
 
 
-def main(paths):
-    cells = read(paths)
+def main(paths, only):
+    cells = {name: cell for name, cell in read(paths).items()
+             if re.search(only, name)}
+    if not cells:
+        sys.exit(f"table.py: no cell of {only!r}")
     names = list(dict.fromkeys(name for cell in cells.values()
                                for name in cell["arms"]))
     spread = [max(rates) / min(rates) for rates in (
@@ -75,4 +81,8 @@ def main(paths):
     print(f"stock used {100 * statistics.fmean(share):.1f} %")
 
 
-main(sys.argv[1:])
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--only", default=".", metavar="REGEX")
+parser.add_argument("results", nargs="+")
+args = parser.parse_args()
+main(args.results, args.only)
