@@ -21,11 +21,6 @@
 #include "tx.h"
 #include "window.h"
 
-static bool state_open(const struct sock *sk)
-{
-	return inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery;
-}
-
 /* Half of sk_gso_max_size: the largest segment that fits twice in a GSO skb. */
 static u32 half_chunk(const struct sock *sk)
 {
@@ -51,12 +46,13 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn
 		seg = mssfrac_unscaled_segment(seg, window, mss, seg_max);
 	/*
 	 * The congestion window counts segments.  It is the limit unless it
-	 * holds one more than all of them.  Pairs allow larger segments.
+	 * holds one more than all of them.  Pairs allow larger segments.  It
+	 * ends no size that is in force: see mssfrac_tx_mss().
 	 */
 	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
-	if (seg < fits)
-		seg = mss > half && fits <= half ? fits : mss;
-	return seg;
+	if (seg < fits && mss > half && fits <= half)
+		return fits;
+	return seg < fits && !conn->policy->tx.seg ? mss : seg;
 }
 
 /* On the way to @goal: there at once or, with tx_steady, a step of MSS/N. */
@@ -225,7 +221,7 @@ static void round_done(const struct sock *sk, struct mssfrac_conn *conn, bool on
 {
 	u8 why = round->limited ? MSSFRAC_WHY_ROUND : MSSFRAC_WHY_NO_LIMIT;
 
-	/* A size is that of its window, and of a larger congestion window. */
+	/* A size is that of its window, whatever limits the sender since. */
 	if (on && round->whole)
 		why = choose_segment(sk, conn, round->window, round->acked);
 	else if (conn->extended &&
@@ -323,8 +319,14 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		round_done(sk, conn, tx, &round);
 	if (!tx)
 		return stock;
+	/*
+	 * In recovery, too.  A Linux receiver measures how much memory a byte
+	 * takes when a segment is larger than those before it, and sets its
+	 * window accordingly (tcp_measure_rcv_mss).  One full-sized segment,
+	 * sent alone, can lower the window by a third, for good.
+	 */
 	seg = unstall(sk, conn, stock);
-	if (!seg && state_open(sk))
+	if (!seg)
 		seg = tx->nudge ? nudge(sk, tx) : tx->seg;
 	return seg && seg < stock ? seg : stock;
 }

@@ -169,8 +169,8 @@ static void sizes(void)
 	      last_why == MSSFRAC_WHY_MSS && !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	tcp.inet_conn.icsk_ca_state = TCP_CA_Recovery;
-	check("in recovery the size is the kernel's",
-	      mssfrac_tx_mss(sk, MSS) == MSS);
+	check("recovery sends the same size",
+	      mssfrac_tx_mss(sk, MSS) == 6512);
 	tcp.inet_conn.icsk_ca_state = TCP_CA_Open;
 	mn.set.tx_frac = 0;
 	check("and off is off at once", mssfrac_tx_mss(sk, MSS) == MSS);
@@ -342,10 +342,13 @@ static void guards(void)
 	round_trip();
 	check("but one in another window", !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
+	tcp.snd_cwnd = 2;
+	check("nor does a congestion window that becomes the limit",
+	      until(MSSFRAC_WHY_MOVED, 100) > 100);
 	limited = false;
-	tcp.snd_cwnd = 4;
 	round_trip();
-	check("or where the congestion window is the limit", !conn->policy->tx.seg);
+	check("with the peer's window no limit either",
+	      within(conn->policy->tx.seg, 6512, 6512));
 }
 
 static void unscaled(void)
@@ -445,6 +448,10 @@ static void pairs(void)
 	check("larger ones where the congestion window is short of segments",
 	      within(until(MSSFRAC_WHY_SIZED, 100), 3, 3) &&
 	      within(conn->policy->tx.seg, 31230, 31230));
+	own_bytes = 13 * 31230;
+	check("and they stay larger",
+	      until(MSSFRAC_WHY_STEP, 100) > 100 &&
+	      within(conn->policy->tx.seg, 31230, 31230));
 	connect_loopback(13);
 	check("and none where a chunk would not hold two of them",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
@@ -534,7 +541,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..70\n");
+	printf("KTAP version 1\n1..72\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -546,5 +553,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 70;
+	return failures || cases != 72;
 }
