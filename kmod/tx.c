@@ -319,13 +319,13 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 		round_done(sk, conn, tx, &round);
 	if (!tx)
 		return stock;
+	seg = unstall(sk, conn, stock);
 	/*
 	 * In recovery, too.  A Linux receiver measures how much memory a byte
 	 * takes when a segment is larger than those before it, and sets its
 	 * window accordingly (tcp_measure_rcv_mss).  One full-sized segment,
 	 * sent alone, can lower the window by a third, for good.
 	 */
-	seg = unstall(sk, conn, stock);
 	if (!seg)
 		seg = tx->nudge ? nudge(sk, tx) : tx->seg;
 	return seg && seg < stock ? seg : stock;
