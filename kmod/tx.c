@@ -50,9 +50,11 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn
 	 * ends no size that is in force: see mssfrac_tx_mss().
 	 */
 	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
-	if (seg < fits && mss > half && fits <= half)
-		return fits;
-	return seg < fits && !conn->policy->tx.seg ? mss : seg;
+	if (seg >= fits)
+		return seg;
+	if (mss > half && (fits <= half || conn->policy->tx.seg))
+		return min(fits, half) & ~1U;
+	return conn->policy->tx.seg ? seg : mss;
 }
 
 /* On the way to @goal: there at once or, with tx_steady, a step of MSS/N. */
@@ -70,16 +72,24 @@ static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
 				   READ_ONCE(conn->mn->set.tx_frac));
 }
 
-/* Is the size too large, or too small by a step of MSS/N, for @window? */
-static bool moved(const struct sock *sk, const struct mssfrac_conn *conn,
+/* Is the size too small by a step of MSS/N or more for @window? */
+static bool too_small(const struct sock *sk, const struct mssfrac_conn *conn,
+		      u32 window)
+{
+	u32 step = mssfrac_step(tcp_sk(sk)->mss_cache,
+				READ_ONCE(conn->mn->set.tx_frac));
+
+	return wanted_segment(sk, conn, window) >= conn->policy->tx.seg + step;
+}
+
+/*
+ * Only a window that has grown ends the size of a sender with another limit.
+ * One that is smaller for a while, by what is not read yet, does not.
+ */
+static bool grown(const struct sock *sk, const struct mssfrac_conn *conn,
 		  u32 window)
 {
-	u32 seg = wanted_segment(sk, conn, window);
-	u32 frac = READ_ONCE(conn->mn->set.tx_frac);
-	u32 now = conn->policy->tx.seg;
-
-	return (seg < now && !READ_ONCE(conn->mn->set.tx_steady)) ||
-	       seg >= now + mssfrac_step(tcp_sk(sk)->mss_cache, frac);
+	return window > conn->policy->tx.base_wnd && too_small(sk, conn, window);
 }
 
 /* Use stock segments from the next call on. */
@@ -184,7 +194,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 	if (seg == mss)
 		return use_stock(tx, MSSFRAC_WHY_MOVED);
 	/* Follow the window, but not up by a few bytes. */
-	if (seg < tx->seg || moved(sk, conn, window)) {
+	if (seg < tx->seg || too_small(sk, conn, window)) {
 		tx->seg = next_segment(sk, conn, seg);
 		return MSSFRAC_WHY_STEP;
 	}
@@ -226,7 +236,7 @@ static void round_done(const struct sock *sk, struct mssfrac_conn *conn, bool on
 		why = choose_segment(sk, conn, round->window, round->acked);
 	else if (conn->extended &&
 		 (!on || (!round->limited && (!conn->policy->tx.seg ||
-					      moved(sk, conn, round->window)))))
+					      grown(sk, conn, round->window)))))
 		use_stock(&conn->policy->tx, why);
 	trace_align(sk, conn, round->window, round->acked, why);
 }

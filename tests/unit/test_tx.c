@@ -337,10 +337,15 @@ static void guards(void)
 	round_trip();
 	check("a round trip with another limit ends no size",
 	      within(conn->policy->tx.seg, 6512, 6512));
-	own_window = WINDOW - 5000;
+	own_window = WHOLE;
+	for (int i = 0; i < 100; i++)
+		round_trip();
+	check("nor one in a window that full-sized segments fill, but smaller",
+	      within(conn->policy->tx.seg, 6512, 6512));
+	own_window = 4 * MSS;
 	round_trip();
 	round_trip();
-	check("but one in another window", !conn->policy->tx.seg);
+	check("but one in a window that has grown", !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	tcp.snd_cwnd = 2;
 	check("nor does a congestion window that becomes the limit",
@@ -452,6 +457,11 @@ static void pairs(void)
 	check("and they stay larger",
 	      until(MSSFRAC_WHY_STEP, 100) > 100 &&
 	      within(conn->policy->tx.seg, 31230, 31230));
+	tcp.snd_cwnd = 12;
+	round_trip();
+	round_trip();
+	check("and become as large as two in a chunk where it is shorter still",
+	      within(conn->policy->tx.seg, 32606, 32606));
 	connect_loopback(13);
 	check("and none where a chunk would not hold two of them",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
@@ -541,7 +551,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..72\n");
+	printf("KTAP version 1\n1..74\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -553,5 +563,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 72;
+	return failures || cases != 74;
 }
