@@ -50,7 +50,7 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn
 	 * ends no size that is in force: see mssfrac_tx_mss().
 	 */
 	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
-	if (seg >= fits)
+	if (seg == mss || seg >= fits)
 		return seg;
 	if (mss > half && (fits <= half || conn->policy->tx.seg))
 		return min(fits, half) & ~1U;

@@ -462,6 +462,10 @@ static void pairs(void)
 	round_trip();
 	check("and become as large as two in a chunk where it is shorter still",
 	      within(conn->policy->tx.seg, 32606, 32606));
+	tcp.snd_cwnd = 2;
+	tcp.max_window = own_window = own_bytes = 34 * 65483;
+	check("and none any more in a window of more segments than asked for",
+	      within(until(MSSFRAC_WHY_MOVED, 100), 1, 2));
 	connect_loopback(13);
 	check("and none where a chunk would not hold two of them",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
@@ -551,7 +555,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..74\n");
+	printf("KTAP version 1\n1..75\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -563,5 +567,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 74;
+	return failures || cases != 75;
 }
