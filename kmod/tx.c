@@ -34,27 +34,35 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn
 	const struct mssfrac_settings *set = &conn->mn->set;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 seg_max = READ_ONCE(set->seg_max);
+	u32 frac = READ_ONCE(set->tx_frac);
+	bool in_force = conn->policy->tx.seg;
+	u32 cwnd = tcp_snd_cwnd(tp);
 	u32 half = half_chunk(sk);
 	u32 mss = tp->mss_cache;
-	u32 seg, fits;
+	u32 seg, stock, fits;
 
 	if (window < mss || window > tp->max_window)
 		return mss;
-	seg = mssfrac_paired_segment(window, mss, half, READ_ONCE(set->tx_frac),
-				     seg_max);
+	seg = mssfrac_paired_segment(window, mss, half, frac, seg_max);
 	if (!tp->rx_opt.snd_wscale)
 		seg = mssfrac_unscaled_segment(seg, window, mss, seg_max);
+	if (seg == mss)
+		return mss;
 	/*
-	 * The congestion window counts segments.  It is the limit unless it
-	 * holds one more than all of them.  Pairs allow larger segments.  It
-	 * ends no size that is in force: see mssfrac_tx_mss().
+	 * The congestion window counts segments.  It must hold as many bytes in
+	 * ours as full-sized ones use, but for MSS/N of each.  It ends no size
+	 * that is in force: see mssfrac_tx_mss().
 	 */
-	fits = window / (max(tcp_snd_cwnd(tp), 2U) - 1) & ~1U;
-	if (seg == mss || seg >= fits)
+	if (mss <= half) {
+		stock = mssfrac_whole_segments(window, mss);
+		stock -= mssfrac_step(stock, frac);
+		return in_force || (u64)seg * cwnd >= stock ? seg : mss;
+	}
+	/* Pairs may be larger.  It must hold one more than all of them. */
+	fits = window / (max(cwnd, 2U) - 1) & ~1U;
+	if (seg >= fits)
 		return seg;
-	if (mss > half && (fits <= half || conn->policy->tx.seg))
-		return min(fits, half) & ~1U;
-	return conn->policy->tx.seg ? seg : mss;
+	return in_force || fits <= half ? min(fits, half) & ~1U : mss;
 }
 
 /* On the way to @goal: there at once or, with tx_steady, a step of MSS/N. */

@@ -202,12 +202,19 @@ static void conditions(void)
 	check("nor where it brought two of them",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
 	connect(MSS, WINDOW);
-	tcp.snd_cwnd = 4;
-	check("nor where the congestion window would be the limit",
+	tcp.snd_cwnd = 2;
+	check("nor where the congestion window would make it worth less than stock",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
-	tcp.snd_cwnd = 5;
-	check("one segment more, and it is not",
+	tcp.snd_cwnd = 3;
+	check("one segment more, and it would not",
 	      until(MSSFRAC_WHY_SIZED, 300) <= 2);
+	connect(MSS, 23652);	/* three of four segments: 17736 of 17896 bytes */
+	tcp.snd_cwnd = 3;
+	check("nor would a step of MSS/N per segment less",
+	      until(MSSFRAC_WHY_SIZED, 300) <= 3);
+	connect(MSS, 23400);	/* 17550 */
+	tcp.snd_cwnd = 3;
+	check("but more than that would", until(MSSFRAC_WHY_SIZED, 300) > 300);
 	connect(MSS, WINDOW);
 	limited = false;
 	check("nor where the window is not the limit",
@@ -555,7 +562,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..75\n");
+	printf("KTAP version 1\n1..77\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -567,5 +574,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 75;
+	return failures || cases != 77;
 }
