@@ -255,6 +255,10 @@ def text_table(kernel: str, groups: dict[str, list[Row]]) -> str:
     return "\n".join(parts)
 
 
+# Longer tables are left to the text file: the page holds those of all kernels.
+MOST_LISTED = 24
+
+
 def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
     """The page's part for one kernel."""
     name = f"grid-{series(kernel)}"
@@ -270,9 +274,12 @@ def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
             "Short, of an unknown ceiling, slower, or less by chance.\n"]
     if not any(listed.values()):
         out.append("None.\n")
-    for name, rows in listed.items():
-        if rows:
-            out += [f"{name[0].upper()}{name[1:]}:\n", cell_table(rows) + "\n"]
+    for factor_name, rows in listed.items():
+        title = f"{factor_name[0].upper()}{factor_name[1:]}"
+        if len(rows) > MOST_LISTED:
+            out.append(f"{title}: {len(rows)} cells, in *{name}.txt*.\n")
+        elif rows:
+            out += [f"{title}:\n", cell_table(rows) + "\n"]
     return "\n".join(out)
 
 
