@@ -176,14 +176,19 @@ def percent(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value * 100:.{digits}f}"
 
 
-def table(head: list[str], lines: list[list[str]], left: int = 1) -> str:
+# Between the columns of a page, whose lines are short.
+PAGE_GAP = " "
+
+
+def table(head: list[str], lines: list[list[str]], left: int = 1,
+          gap: str = "  ") -> str:
     """A table of reStructuredText; the first @left columns and the last are
     words, the others numbers."""
     wide = [max(map(len, column)) for column in zip(head, *lines)]
-    border = "  ".join("=" * width for width in wide)
+    border = gap.join("=" * width for width in wide)
 
     def line(cells: list[str]) -> str:
-        return "  ".join(
+        return gap.join(
             text.ljust(width) if i < left or i == len(wide) - 1
             else text.rjust(width)
             for i, (text, width) in enumerate(zip(cells, wide))).rstrip()
@@ -206,8 +211,8 @@ CELL_HEAD = ["MTU", "scaling", "RTT", "window", "bytes", "stock", "treated",
              "ceiling", "ratio", "verdict"]
 
 
-def cell_table(rows: list[Row]) -> str:
-    return table(CELL_HEAD, [cell_line(row) for row in rows], left=2)
+def cell_table(rows: list[Row], gap: str = "  ") -> str:
+    return table(CELL_HEAD, [cell_line(row) for row in rows], left=2, gap=gap)
 
 
 def counts(groups: dict[str, list[Row]]) -> str:
@@ -225,15 +230,14 @@ def counts(groups: dict[str, list[Row]]) -> str:
                   if judged else None for arm in ("stock", "treated")]
         lines.append([name, str(len(rows)),
                       *(percent(value, 0) for value in middle),
-                      str(len(judged)),
                       *(str(sum(row.verdict == word for row in judged))
                         for word in shown),
                       f"{min(row.ratio for row in rows):.3f}",
                       str(sum(row.worse for row in rows)),
                       str(sum(row.chance for row in rows))])
-    return table(["factor", "cells", "stock", "treated", "judged",
+    return table(["factor", "cells", "stock", "treated",
                   *(short.get(word, word) for word in shown), "least",
-                  "slower", "chance"], lines)
+                  "slower", "chance"], lines, gap=PAGE_GAP)
 
 
 def series(kernel: str) -> str:
@@ -279,7 +283,7 @@ def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
         if len(rows) > MOST_LISTED:
             out.append(f"{title}: {len(rows)} cells, in *{name}.txt*.\n")
         elif rows:
-            out += [f"{title}:\n", cell_table(rows) + "\n"]
+            out += [f"{title}:\n", cell_table(rows, PAGE_GAP) + "\n"]
     return "\n".join(out)
 
 
