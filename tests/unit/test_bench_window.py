@@ -151,12 +151,12 @@ def numbers(text, factor):
 
 def test_counts():
     text = REPORT.counts(REPORT.rows_of(grid()))
-    # cells, medians of stock and treated, judged; reached, processor, short,
-    # unknown; the least ratio, cells that got slower, and those by chance
-    assert numbers(text, "all") == ["6", "90", "90", "5", "2", "1", "1", "1",
+    # cells, medians of stock and treated; reached, processor, short, unknown;
+    # the least ratio, cells that got slower, and those by chance
+    assert numbers(text, "all") == ["6", "90", "90", "2", "1", "1", "1",
                                     "0.800", "1", "0"]
-    assert numbers(text, "base grid") == ["2", "94", "94", "2", "1", "0",
-                                          "0", "1", "1.000", "0", "0"]
+    assert numbers(text, "base grid") == ["2", "94", "94", "1", "0", "0", "1",
+                                          "1.000", "0", "0"]
     assert numbers(text, "no window set")[:4] == ["1", "-", "-", "0"]
     text = REPORT.counts(REPORT.rows_of([cell(ratio=0.9, acted=False)]))
     assert numbers(text, "all")[-2:] == ["0", "1"]
@@ -176,6 +176,15 @@ def test_page_lists_what_no_ceiling_explains_and_nothing_else():
         "6.12.1", REPORT.rows_of([slow])).partition("Cells to look at")[2]
     clean = REPORT.page_part("6.12.1-amd64", REPORT.rows_of([cell()]))
     assert clean.endswith("None.\n")
+
+
+def test_page_leaves_a_long_table_to_the_text_file():
+    for cells, left in ((REPORT.MOST_LISTED, False),
+                        (REPORT.MOST_LISTED + 1, True)):
+        rows = REPORT.rows_of([cell(0.5, name=str(i)) for i in range(cells)])
+        words = f"Base grid: {cells} cells, in *grid-6.12.txt*.\n"
+        assert (words in REPORT.page_part("6.12.1", rows)) == left
+        assert REPORT.text_table("6.12.1", rows).count("\n9000") == cells
 
 
 def results(path, cells, **other):
