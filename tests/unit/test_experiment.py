@@ -165,6 +165,7 @@ def test_a_grid_is_not_an_experiment():
 @pytest.mark.parametrize("arguments, sentence", [
     (["run", "e.toml", "--only", "x"], "--only is for grids"),
     (["run", "e.toml", "--json", "x"], "--json is for grids"),
+    (["run", "e.toml", "--part", "1/2"], "--part is for grids"),
     (["run", "g.toml", "-o", "x"], "-o is for experiments"),
     (["aa", "g.toml"], "no \\[design\\]"),
     (["run", "none.toml"], "No such file"),

@@ -9,7 +9,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, grid  # noqa: E402
+from mssab import cli, cmd_grid, errors, grid  # noqa: E402
 
 ARMS = "[arms]\nstock = {}\ntreated = { tx_frac = 64 }\n[[cells]]\n"
 
@@ -51,6 +51,31 @@ def test_rounds_are_round_trips(tmp_path):
     assert (cell.warmup, cell.measure) == (1600, 600)
     short, = load(tmp_path, "rtt_ms = 1\nwarmup_rounds = 160")
     assert short.warmup == 500  # a stall and a delayed ACK, twice
+
+
+@pytest.mark.parametrize("options, windows", [
+    ([], [1.3, 2.6, 3.7, 4.6, 5.5]),
+    (["--part", "1/2"], [1.3, 3.7, 5.5]),
+    (["--part", "2/2"], [2.6, 4.6]),
+    (["--part", "3/3"], [3.7]),
+    (["--part", "6/6"], []),
+    (["--only", "5|7", "--part", "2/2"], [5.5]),
+])
+def test_parts_share_the_cells(tmp_path, options, windows):
+    path = tmp_path / "e.toml"
+    load(tmp_path, "window_segments = [1.3, 2.6, 3.7, 4.6, 5.5]")
+    args = cli.parser().parse_args(["run", str(path), *options])
+    assert [c.window_segments for c in cmd_grid._chosen(
+        grid.load(path), args.only, args.part)] == windows
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/0", "1/2/3",
+                                  "1/10000", "a/b", ""])
+def test_no_such_part(capsys, text):
+    with pytest.raises(SystemExit) as stopped:
+        cli.parser().parse_args(["run", "e.toml", "--part", text])
+    assert stopped.value.code == 2
+    assert "is not K/N" in capsys.readouterr().err
 
 
 def test_what_ships_is_valid():

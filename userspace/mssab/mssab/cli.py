@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,8 @@ def _run(args: argparse.Namespace) -> int:
                 raise UsageError(f"{option} is for experiments with [design]; "
                                  "a grid's results go to --json FILE")
         return command("cmd_grid")(args)
-    for option, given in (("--only", args.only), ("--json", args.json)):
+    for option, given in (("--only", args.only), ("--json", args.json),
+                          ("--part", args.part != WHOLE)):
         if given:
             raise UsageError(f"{option} is for grids; an experiment with "
                              "[design] has one cell, and its results go to "
@@ -65,6 +67,18 @@ def setting(name: str) -> Callable[[str], int]:
                 f"{text} is not a number in {key.limits}") from error
         return value
     return check
+
+
+WHOLE = 1, 1
+
+
+def part(text: str) -> tuple[int, int]:
+    """A type for argparse: K/N, the K-th of N parts."""
+    found = re.fullmatch(r"([1-9]\d{0,3})/([1-9]\d{0,3})", text)
+    if not found or int(found[1]) > int(found[2]):
+        raise argparse.ArgumentTypeError(
+            f"{text} is not K/N with 1 <= K <= N <= 9999, as in 1/2")
+    return int(found[1]), int(found[2])
 
 
 def _add_output(cmd: argparse.ArgumentParser) -> None:
@@ -95,6 +109,8 @@ def parser() -> argparse.ArgumentParser:
                      help="see mssab-experiment(5) and mssab-grid(5)")
     cmd.add_argument("--only", default="", metavar="REGEX",
                      help="grid: run only cells whose name matches")
+    cmd.add_argument("--part", type=part, default=WHOLE, metavar="K/N",
+                     help="grid: run the K-th of every N of these cells")
     cmd.add_argument("--json", type=Path, metavar="FILE",
                      help="grid: write raw and derived numbers to FILE; - is "
                      "stdout")

@@ -24,7 +24,7 @@ STDOUT = Path("-")
 def run(args: argparse.Namespace) -> int:
     """Run the cells and print a row for each."""
     plan = grid.load(args.file)
-    cells = _chosen(plan, args.only)
+    cells = _chosen(plan, args.only, args.part)
     host.check()
     for cell in cells:
         host.check_congestion_control(cell.congestion_control)
@@ -61,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(plan: Grid, only: str) -> list[Cell]:
-    """The cells whose name matches."""
+def _chosen(plan: Grid, only: str, part: tuple[int, int]) -> list[Cell]:
+    """The cells whose name matches; of these the K-th of every N, which may be
+    none."""
     try:
         cells = [c for c in plan.cells if re.search(only, c.name)]
     except re.error as error:
@@ -71,7 +72,8 @@ def _chosen(plan: Grid, only: str) -> list[Cell]:
         names = ", ".join(c.name for c in plan.cells[:3])
         raise UsageError(f"--only {only}: no cell matches "
                          f"(cells: {names}, ...)")
-    return cells
+    number, parts = part
+    return cells[number - 1::parts]
 
 
 def _two_arms(plan: Grid) -> tuple[str, str]:
