@@ -189,7 +189,7 @@ def test_page_leaves_a_long_table_to_the_text_file():
 
 def results(path, cells, **other):
     path.write_text(json.dumps(
-        {"format": "mssab-results", "version": 1, "kernel": "6.12.1",
+        {"format": "mssab-results", "version": 2, "kernel": "6.12.1",
          "arms": {"stock": {}, "treated": {}}, "cells": cells} | other))
     return path
 
@@ -203,6 +203,7 @@ def test_parts_of_one_grid(tmp_path):
                                                         "6.1.0": 1}
     for bad in (one, results(tmp_path / "4", [], arms={"a": {}}),
                 results(tmp_path / "5", [], format="other"),
+                results(tmp_path / "6", [], version=1),
                 tmp_path / "none"):
         with pytest.raises(SystemExit, match="bench-window: .*: "):
             REPORT.load([one, bad])

@@ -58,7 +58,7 @@ class Row:
     rtt_ms: float           # as set
     scaling: bool
     segments: float         # window; 0: not set
-    window: float           # usable, bytes; 0: not known
+    window: float           # usable by stock, bytes; 0: not known
     stock: float | None     # utilisation; None: the window is not the limit
     treated: float | None
     ratio: float
@@ -138,7 +138,7 @@ def judge(cell: dict[str, Any], costs: dict[tuple[str, int], float]) -> Row:
     settings = cell["settings"]
     stock, treated = list(cell["arms"].values())[:2]
     used, segments = treated.get("utilisation"), settings["window_segments"]
-    window = treated.get("usable_window", 0)
+    window = stock.get("usable_window", 0)
     most, verdict = None, ""
     if not segments or settings.get("request") or used is None:
         stock = {}
@@ -302,8 +302,9 @@ def load(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
         except ValueError as error:
             sys.exit(f"bench-window: {path}: not JSON: {error}")
         if document.get("format") != "mssab-results" \
-                or document.get("version") != 1:
-            sys.exit(f"bench-window: {path}: not a results file of mssab run")
+                or document.get("version") != 2:
+            sys.exit(f"bench-window: {path}: not a results file of this "
+                     "mssab run, version 2")
         kernel = document["kernel"]
         if arms.setdefault(kernel, document["arms"]) != document["arms"]:
             sys.exit(f"bench-window: {path}: the arms are not those of the "

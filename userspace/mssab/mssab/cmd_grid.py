@@ -19,6 +19,7 @@ from .grid import Grid
 
 Result = dict[str, Any]
 STDOUT = Path("-")
+VERSION = 2  # of the results; mssab(1), RESULTS
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     # The table goes where the JSON does not.
     table = sys.stderr if args.json == STDOUT else sys.stdout
     _print_heading(plan, table)
-    head = {"format": "mssab-results", "version": 1, "mssab": __version__,
+    head = {"format": "mssab-results", "version": VERSION, "mssab": __version__,
             "kernel": host.kernel(), "title": plan.title, "arms": plan.arms}
     earlier = _earlier(saved, head) if args.resume else {}
     wanted = {cell.name for cell in cells}
@@ -107,7 +108,8 @@ def _measure(bed: testbed.Testbed, plan: Grid, cell: Cell,
             raws.append(bed.transfer(cell, plan.arms[name], keys))
     rtt = transfers.round_trip(cell, [raw for raws in runs.values()
                                       for raw in raws])
-    arms = {name: transfers.averages(cell, raws, rtt) | {"runs": raws}
+    offered = transfers.mean_window(cell, runs[_two_arms(plan)[0]])
+    arms = {name: transfers.averages(cell, raws, rtt, offered) | {"runs": raws}
             for name, raws in runs.items()}
     return {"cell": cell.name, "settings": vars(cell), "rtt": rtt,
             "arms": arms, "ratio": grid_table.ratio(*arms.values())}
@@ -127,7 +129,7 @@ def _earlier(path: Path | None, head: Result) -> dict[str, Result]:
         old = json.loads(path.read_text() or "{}")
     except (ValueError, OSError) as error:
         raise UsageError(f"--resume {path}: {error}") from error
-    for key in ("kernel", "arms"):
+    for key in ("version", "kernel", "arms"):
         if old and old.get(key) != head[key]:
             raise UsageError(f"--resume {path}: its {key} "
                              f"{'are' if key == 'arms' else 'is'} different")

@@ -36,19 +36,29 @@ def acted(raw: dict[str, Any]) -> bool:
     return any(end[key] for end in raw["counters"].values() for key in ACTED)
 
 
-def averages(cell: Cell, runs: list[dict[str, Any]],
-             rtt: float) -> dict[str, Any]:
+def mean_window(cell: Cell, runs: list[dict[str, Any]]) -> float:
+    """Mean usable window of the runs of one arm, bytes; 0: not known."""
+    windows = [usable_window(cell, raw) for raw in runs]
+    return statistics.fmean(windows) if all(windows) else 0
+
+
+def averages(cell: Cell, runs: list[dict[str, Any]], rtt: float,
+             offered: float = 0) -> dict[str, Any]:
     """Means over the runs of one arm: goodput in bytes/s, and utilisation =
-    goodput x RTT / usable window, where both are known.  @rtt: seconds."""
+    goodput x RTT / window, where both are known.  @rtt: seconds.
+
+    @offered: bytes, the window of the control.  Smaller segments can lower the
+    receiver's own window (scaling_ratio, Linux 6.6 and later), and then an arm
+    that fills a smaller window would seem to use as much.  0: its own.
+    """
     rates = [raw["bytes_per_s"] for raw in runs]
     out: dict[str, Any] = {"bytes_per_s": statistics.fmean(rates),
                            "acted": any(acted(raw) for raw in runs)}
-    windows = [usable_window(cell, raw) for raw in runs]
+    own = mean_window(cell, runs)
     delayed = cell.link != LOOPBACK or cell.window_segments
-    if cell.rtt_ms and delayed and all(windows):
-        out["usable_window"] = statistics.fmean(windows)
-        out["utilisation"] = statistics.fmean(
-            rate * rtt / window for rate, window in zip(rates, windows, strict=True))
+    if cell.rtt_ms and delayed and own:
+        out["usable_window"] = own
+        out["utilisation"] = out["bytes_per_s"] * rtt / (offered or own)
     return out
 
 
