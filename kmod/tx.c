@@ -12,8 +12,8 @@
  *
  * Windows below one MSS: with nothing in flight stock Linux sends one window
  * per max(RTO, 200 ms) (tcp_check_probe_timer).  After the first such stall of
- * a connection its segments are half of the window, as long as the window is
- * below one MSS.
+ * a connection its segments are as large as the window, as long as that is below
+ * one MSS.
  */
 #include "conn.h"
 #include "rounds.h"
@@ -273,8 +273,7 @@ static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 	if (!tx->eager)
 		return 0;
 
-	seg = mssfrac_segment(tp->snd_wnd, mss,
-			      READ_ONCE(conn->mn->set.tx_frac), 2);
+	seg = mssfrac_small_segment(tp->snd_wnd, mss);
 	if (seg == mss)
 		return 0;
 	if (seg > tx->small_seg || (tx->stalled && tp->snd_wnd < tx->small_seg)) {

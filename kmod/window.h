@@ -93,26 +93,30 @@ static inline u32 mssfrac_segment_seen(u32 bytes, u32 segs, u32 advmss)
 }
 
 /*
+ * Sender: the segment size for a window below one MSS, which the kernel sends
+ * once per max(RTO, 200 ms).  One segment fills it: two would take the receiver
+ * more memory per byte, and so lower its window (scaling_ratio, Linux 6.6 and
+ * later).  Returns @mss where the kernel's own size stays.
+ */
+static inline u32 mssfrac_small_segment(u32 window, u32 mss)
+{
+	return window < mss && window >= MSSFRAC_MIN_SEG ? window : mss;
+}
+
+/*
  * Sender: the segment size with which an even number of segments fills @window.
  * Returns @mss if full-sized segments fill it up to less than a step of MSS/N.
  *
  * Even, because a receiver that acknowledges every second segment delays the
  * ACK for the last one of an odd count (RFC 1122 section 4.2.3.2, RFC 5681
  * section 4.2).  Five full-sized segments therefore become six smaller ones.
- *
- * Windows below one MSS: with nothing in flight the kernel sends one window
- * per max(RTO, 200 ms), so all of the window counts as unused.  Two segments
- * fill it if each holds at least MSSFRAC_MIN_SEG bytes.
  */
 static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 {
 	u32 count, rest, seg;
 
-	if (!frac || mss <= MSSFRAC_MIN_SEG || window < MSSFRAC_MIN_SEG)
+	if (!frac || mss <= MSSFRAC_MIN_SEG || window < mss)
 		return mss;
-
-	if (window < mss)
-		return window >= 2 * MSSFRAC_MIN_SEG ? window / 2 : window;
 
 	count = window / mss;
 	rest = window % mss;

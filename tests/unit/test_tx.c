@@ -509,18 +509,24 @@ static void stalls(void)
 	tcp.inet_conn.icsk_pending = ICSK_TIME_PROBE0;
 	check("while its timer runs", mssfrac_tx_mss(sk, MSS) == MSS);
 	tcp.inet_conn.icsk_pending = 0;
-	check("when it has run out, halves of the window",
-	      mssfrac_tx_mss(sk, MSS) == 2000);
-	tcp.packets_out = 2;
+	check("when it has run out, one segment fills the window",
+	      mssfrac_tx_mss(sk, MSS) == 4000);
+	tcp.packets_out = 1;
 	tcp.snd_wnd = 3000;
 	check("the size stays while the window shrinks between two reads",
-	      mssfrac_tx_mss(sk, MSS) == 2000);
+	      mssfrac_tx_mss(sk, MSS) == 4000);
+	tcp.packets_out = 0;
+	check("and follows it where it would wait again",
+	      mssfrac_tx_mss(sk, MSS) == 3000);
+	tcp.packets_out = 1;
+	tcp.snd_wnd = 4000;
+	check("and back", mssfrac_tx_mss(sk, MSS) == 4000);
 	tcp.snd_wnd = MSS;
 	check("a whole segment is the kernel's again",
 	      mssfrac_tx_mss(sk, MSS) == MSS);
 	tcp.packets_out = 0;
 	tcp.snd_wnd = 4000;
-	check("it does not wait a second time", mssfrac_tx_mss(sk, MSS) == 2000);
+	check("it does not wait a second time", mssfrac_tx_mss(sk, MSS) == 4000);
 }
 
 /* What is counted, and kept, without a policy. */
@@ -562,7 +568,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..77\n");
+	printf("KTAP version 1\n1..79\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -574,5 +580,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 77;
+	return failures || cases != 79;
 }

@@ -26,12 +26,16 @@
 	  mssfrac_segment(44740, 8948, 64, 16), 7456)			\
 	X("sender leaves two full-sized segments alone",		\
 	  mssfrac_segment(17896, 8948, 64, 16), 8948)			\
-	X("sender halves a window below one segment",			\
-	  mssfrac_segment(8192, 65483, 64, 16), 4096)			\
-	X("sender sends a window below two minimal segments whole",	\
-	  mssfrac_segment(1000, 8948, 64, 16), 1000)			\
+	X("one segment fills a window below one MSS",			\
+	  mssfrac_small_segment(8192, 65483), 8192)			\
+	X("down to the smallest segment",				\
+	  mssfrac_small_segment(536, 8948), 536)			\
 	X("sender leaves a silly window to the kernel",			\
-	  mssfrac_segment(535, 8948, 64, 16), 8948)			\
+	  mssfrac_small_segment(535, 8948), 8948)			\
+	X("a window of one segment is no small one",			\
+	  mssfrac_small_segment(8948, 8948), 8948)			\
+	X("and a small one is not divided",				\
+	  mssfrac_segment(8192, 65483, 64, 16), 65483)			\
 	X("sender leaves many segments alone",				\
 	  mssfrac_segment(1 << 20, 8948, 64, 16), 8948)			\
 	X("a coarse step leaves a small remainder alone",		\
@@ -196,11 +200,8 @@ static inline bool window_segment_holds(const struct window_args *a)
 	/* Fills: what is left is less than two bytes a segment. */
 	if (a->window - count * seg >= 2 * count)
 		return false;
-	/* Even, unless one segment is all the window can hold. */
-	if (count & 1 && (count > 1 || a->window >= a->mss))
-		return false;
 	/* Halves are whole bytes. */
-	if (a->window >= a->mss && seg & 1)
+	if (count & 1 || seg & 1)
 		return false;
 	/* No worse than full-sized segments, two bytes a segment apart. */
 	return count * seg + 2 * count >=
