@@ -174,7 +174,8 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
 
     say(LEFT, 0.32, "Window utilisation, whole and fractional segments",
         fontsize=15, color=INK, va="center")
-    say(LEFT, 0.62, f"goodput × RTT / usable window, %   ·   {kernel}   ·   "
+    say(LEFT, 0.62, "goodput × RTT / stock's usable window, %   ·   "
+        f"{kernel}   ·   "
         "rows: MTU and window scaling, columns: window in segments",
         fontsize=9.5, color=SOFT, va="center")
     for i, delay in enumerate(delays):
