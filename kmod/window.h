@@ -105,7 +105,8 @@ static inline u32 mssfrac_small_segment(u32 window, u32 mss)
 
 /*
  * Sender: the segment size with which an even number of segments fills @window.
- * Returns @mss if full-sized segments fill it up to less than a step of MSS/N.
+ * Returns @mss if full-sized segments fill it up to less than a step of MSS/N,
+ * or if it holds none.
  *
  * Even, because a receiver that acknowledges every second segment delays the
  * ACK for the last one of an odd count (RFC 1122 section 4.2.3.2, RFC 5681
