@@ -30,11 +30,11 @@ def test_utilisation_is_of_the_controls_window(tmp_path):
     """The treatment lowered its window by a fifth, and fills the rest."""
     made = cell(tmp_path, "rtt_ms = 10")
     stock, treated = [raw(90e3, 1000)], [raw(80e3, 800)]
-    offered = transfers.mean_window(made, stock)
-    assert offered == 1000
-    assert transfers.averages(made, stock, 0.01, offered)["utilisation"] \
+    window = transfers.mean_window(made, stock)
+    assert window == 1000
+    assert transfers.averages(made, stock, 0.01, window)["utilisation"] \
         == pytest.approx(0.9)
-    found = transfers.averages(made, treated, 0.01, offered)
+    found = transfers.averages(made, treated, 0.01, window)
     assert found["utilisation"] == pytest.approx(0.8)
     assert found["usable_window"] == 800
     # One arm alone has only its own.
@@ -60,6 +60,7 @@ def test_a_window_not_known_in_one_run_is_not_known(tmp_path):
     assert transfers.mean_window(made, runs) == 0
     assert "utilisation" not in transfers.averages(made, runs, 0.01)
     assert transfers.mean_window(made, [raw(1, 4000), raw(1, 5000)]) == 4500
+    assert transfers.mean_window(made, []) == 0
 
 
 def test_no_utilisation_without_a_round_trip(tmp_path):

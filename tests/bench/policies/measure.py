@@ -29,10 +29,9 @@ def measure(bed, plan, cell):
             runs[name] = []
             print(f"# {cell.name}, {name}: {error}", flush=True)
     rtt = transfers.round_trip(cell, [raw for raws in runs.values() for raw in raws])
-    first, *_ = runs.values()
-    offered = transfers.mean_window(cell, first) if first else 0
+    window = transfers.mean_window(cell, next(iter(runs.values())))
     return {"cell": cell.name, "rtt": rtt, "arms": {
-        name: transfers.averages(cell, raws, rtt, offered)
+        name: transfers.averages(cell, raws, rtt, window)
         | {key: raws[0][key] for key in KEEP if key in raws[0]}
         | {"counters": {key: value for end in raws[0]["counters"].values()
                         for key, value in end.items()

@@ -108,8 +108,8 @@ def _measure(bed: testbed.Testbed, plan: Grid, cell: Cell,
             raws.append(bed.transfer(cell, plan.arms[name], keys))
     rtt = transfers.round_trip(cell, [raw for raws in runs.values()
                                       for raw in raws])
-    offered = transfers.mean_window(cell, runs[_two_arms(plan)[0]])
-    arms = {name: transfers.averages(cell, raws, rtt, offered) | {"runs": raws}
+    window = transfers.mean_window(cell, runs[_two_arms(plan)[0]])
+    arms = {name: transfers.averages(cell, raws, rtt, window) | {"runs": raws}
             for name, raws in runs.items()}
     return {"cell": cell.name, "settings": vars(cell), "rtt": rtt,
             "arms": arms, "ratio": grid_table.ratio(*arms.values())}

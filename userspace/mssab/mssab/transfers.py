@@ -39,15 +39,15 @@ def acted(raw: dict[str, Any]) -> bool:
 def mean_window(cell: Cell, runs: list[dict[str, Any]]) -> float:
     """Mean usable window of the runs of one arm, bytes; 0: not known."""
     windows = [usable_window(cell, raw) for raw in runs]
-    return statistics.fmean(windows) if all(windows) else 0
+    return statistics.fmean(windows) if windows and all(windows) else 0
 
 
 def averages(cell: Cell, runs: list[dict[str, Any]], rtt: float,
-             offered: float = 0) -> dict[str, Any]:
+             window: float = 0) -> dict[str, Any]:
     """Means over the runs of one arm: goodput in bytes/s, and utilisation =
     goodput x RTT / window, where both are known.  @rtt: seconds.
 
-    @offered: bytes, the window of the control.  Smaller segments can lower the
+    @window: bytes, the usable window of the control.  Smaller segments can lower the
     receiver's own window (scaling_ratio, Linux 6.6 and later), and then an arm
     that fills a smaller window would seem to use as much.  0: its own.
     """
@@ -58,7 +58,7 @@ def averages(cell: Cell, runs: list[dict[str, Any]], rtt: float,
     delayed = cell.link != LOOPBACK or cell.window_segments
     if cell.rtt_ms and delayed and own:
         out["usable_window"] = own
-        out["utilisation"] = out["bytes_per_s"] * rtt / (offered or own)
+        out["utilisation"] = out["bytes_per_s"] * rtt / (window or own)
     return out
 
 
