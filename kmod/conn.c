@@ -9,11 +9,12 @@
  *
  * Locking:
  * - The socket lock protects the state while a policy uses it.
- * - A bucket lock protects the buckets of one shard.  A state ends under it, so
- *   as long as its socket exists, the sweep of mssfrac_conn_exit() and a probe
- *   cannot both end it.
- * - Within a bucket lock, the lock of a namespace's shard protects its list of
- *   live connections and the sums of those that ended.
+ * - The lock of a namespace's shard protects its list of live connections and
+ *   the sums of those that ended.  A state ends under it, so as long as its
+ *   socket exists, the sweep of mssfrac_conn_exit() and a probe cannot both end
+ *   it.  A reader of that namespace may hold it for long (counters.c).
+ * - Within it, a bucket lock protects the buckets of one shard.  All namespaces
+ *   share it, so nothing else is done under it.
  * - Probes are preemptible on some kernels (SRCU since 7.2).  They hold the RCU
  *   read lock from the look-up to the last use of a state.
  * - Readers of the sums take no lock (counters.c).
@@ -97,6 +98,9 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, bool older)
 	/* MPTCP owns the windows of its subflows. */
 	if (sk_is_mptcp(sk))
 		return NULL;
+	/* A socket of the kernel's own, which may outlive its namespace. */
+	if (!sk->sk_net_refcnt && !net_eq(sock_net(sk), &init_net))
+		return NULL;
 
 	arm = mssfrac_arm_of(sk, &mn->set, &pinned);
 	conn = conn_alloc(sk, older || acted_on(&mn->set, arm));
@@ -112,13 +116,13 @@ static struct mssfrac_conn *conn_make(const struct sock *sk, bool older)
 	}
 
 	s = &mn->shards[shard];
-	spin_lock_bh(&bucket_locks[shard].lock);
+	spin_lock_bh(&s->lock);
+	spin_lock(&bucket_locks[shard].lock);
 	hlist_add_head_rcu(&conn->node,
 			   &mssfrac_conns.buckets[mssfrac_conn_hash(sk)]);
-	spin_lock(&s->lock);
+	spin_unlock(&bucket_locks[shard].lock);
 	hlist_add_head_rcu(&conn->live, &s->live);
-	spin_unlock(&s->lock);
-	spin_unlock_bh(&bucket_locks[shard].lock);
+	spin_unlock_bh(&s->lock);
 	return conn;
 }
 
@@ -134,16 +138,16 @@ struct mssfrac_conn *mssfrac_conn_extend(struct mssfrac_conn *conn)
 
 	if (!extended)
 		return NULL;
-	spin_lock_bh(&bucket_locks[shard].lock);
+	spin_lock_bh(&s->lock);
+	spin_lock(&bucket_locks[shard].lock);
 	memcpy(extended, conn, sizeof(*conn));
 	extended->extended = true;
 	hlist_replace_rcu(&conn->node, &extended->node);
-	spin_lock(&s->lock);
+	spin_unlock(&bucket_locks[shard].lock);
 	write_seqcount_begin(&s->changes);
 	hlist_replace_rcu(&conn->live, &extended->live);
 	write_seqcount_end(&s->changes);
-	spin_unlock(&s->lock);
-	spin_unlock_bh(&bucket_locks[shard].lock);
+	spin_unlock_bh(&s->lock);
 	kfree_rcu(conn, rcu);
 	return extended;
 }
@@ -157,43 +161,44 @@ struct mssfrac_conn *mssfrac_conn_new(const struct sock *sk)
 	return conn_make(sk, true);
 }
 
-/* Move the connection's counters to its namespace. */
-static void conn_end(struct mssfrac_conn *conn, unsigned int shard)
+/*
+ * Move the connection's counters to its namespace.  Under the RCU read lock, which
+ * alone keeps the state, and its namespace, once a probe or the sweep has ended it.
+ */
+static void conn_end(struct mssfrac_conn *conn)
 {
+	unsigned int shard = shard_of(conn->sk);
 	struct mssfrac_shard *s = &conn->mn->shards[shard];
 	u64 last[MSSFRAC_NR_COUNTERS] = {};
 	int i;
 
-	lockdep_assert_held(&bucket_locks[shard].lock);
+	spin_lock_bh(&s->lock);
 	/* A probe and the sweep found it: the other one was first. */
 	if (hlist_unhashed(&conn->node))
-		return;
+		goto unlock;
 	mssfrac_counters_add(conn, last);
 	trace_conn_end(conn->sk, conn, last);
-	spin_lock(&s->lock);
 	write_seqcount_begin(&s->changes);
 	for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
 		s->ended.v[conn->arm][i] += last[i];
 	hlist_del_rcu(&conn->live);
 	write_seqcount_end(&s->changes);
-	spin_unlock(&s->lock);
+	spin_lock(&bucket_locks[shard].lock);
 	hlist_del_init_rcu(&conn->node);
+	spin_unlock(&bucket_locks[shard].lock);
 	kfree_rcu(conn, rcu);
+unlock:
+	spin_unlock_bh(&s->lock);
 }
 
 static void socket_ends(const struct sock *sk)
 {
-	unsigned int shard = shard_of(sk);
 	struct mssfrac_conn *conn;
 
-	/* The sweep may end it at any time; only RCU keeps it from then on. */
 	rcu_read_lock();
 	conn = mssfrac_conn_find(sk);
-	if (conn) {
-		spin_lock_bh(&bucket_locks[shard].lock);
-		conn_end(conn, shard);
-		spin_unlock_bh(&bucket_locks[shard].lock);
-	}
+	if (conn)
+		conn_end(conn);
 	rcu_read_unlock();
 }
 
@@ -215,14 +220,17 @@ static void probe_tcp_destroy_sock(void *data, struct sock *sk)
 	socket_ends(sk);
 }
 
-/* Found by name, because the symbols of these tracepoints are not exported. */
+/*
+ * Found by name, because the symbols of these tracepoints are not exported.
+ * Registered in this order: what the second one makes, the first one ends.
+ */
 static struct probe {
 	const char *name;
 	void *function;
 	struct tracepoint *tp;
 } probes[] = {
-	{ .name = "inet_sock_set_state", .function = probe_inet_sock_set_state },
 	{ .name = "tcp_destroy_sock", .function = probe_tcp_destroy_sock },
+	{ .name = "inet_sock_set_state", .function = probe_inet_sock_set_state },
 };
 
 static void match_tracepoint(struct tracepoint *tp, void *priv)
@@ -311,19 +319,15 @@ int mssfrac_conn_init(void)
 void mssfrac_conn_exit(void)
 {
 	struct mssfrac_conn *conn;
-	struct hlist_node *next;
 	unsigned int i;
 
 	WRITE_ONCE(unloading, true);
 	tracepoint_synchronize_unregister();
 	for (i = 0; i < 1 << mssfrac_conns.bits; i++) {
-		unsigned int shard = i % MSSFRAC_SHARDS;
-
-		spin_lock_bh(&bucket_locks[shard].lock);
-		hlist_for_each_entry_safe(conn, next, &mssfrac_conns.buckets[i],
-					  node)
-			conn_end(conn, shard);
-		spin_unlock_bh(&bucket_locks[shard].lock);
+		rcu_read_lock();
+		hlist_for_each_entry_rcu(conn, &mssfrac_conns.buckets[i], node)
+			conn_end(conn);
+		rcu_read_unlock();
 		cond_resched();
 	}
 	unregister_probes(ARRAY_SIZE(probes));
