@@ -31,6 +31,7 @@ static u32 stock_bytes, own_bytes;
 static u32 window, own_window;
 static u32 given;	/* the size for what is sent next */
 static u32 backlog;	/* bytes that wait in the send buffer */
+static struct sk_buff head;	/* of the send queue */
 static bool limited;
 
 /* One round trip; why the state moved at its end. */
@@ -67,7 +68,8 @@ static void connect(u32 mss, u32 bytes)
 	tcp.max_window = 1 << 20;
 	tcp.rx_opt.snd_wscale = 7;
 	tcp.snd_una = tcp.snd_nxt = 0xffff0000;	/* it wraps soon */
-	sk->send_head = true;
+	head.end_seq = tcp.snd_una + (1 << 24);
+	sk->send_head = &head;
 	limited = true;
 	backlog = 0;
 	window = own_window = bytes;
@@ -527,6 +529,20 @@ static void stalls(void)
 	tcp.packets_out = 0;
 	tcp.snd_wnd = 4000;
 	check("it does not wait a second time", mssfrac_tx_mss(sk, MSS) == 4000);
+
+	/* A closed window: its timer stops when one opens that holds the record. */
+	connect(MSS, WINDOW);
+	tcp.snd_wnd = 0;
+	head.end_seq = tcp.snd_una + 2000;
+	tcp.inet_conn.icsk_pending = ICSK_TIME_PROBE0;
+	mssfrac_tx_mss(sk, MSS);
+	tcp.inet_conn.icsk_pending = 0;
+	tcp.snd_wnd = 4000;
+	mssfrac_tx_mss(sk, MSS);
+	head.end_seq = tcp.snd_una + 20000;
+	tcp.packets_out = 1;
+	check("what the window holds has not waited for the timer",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
 }
 
 /* What is counted, and kept, without a policy. */
@@ -568,7 +584,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..79\n");
+	printf("KTAP version 1\n1..80\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -580,5 +596,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 79;
+	return failures || cases != 80;
 }

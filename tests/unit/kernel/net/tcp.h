@@ -97,11 +97,16 @@ enum { TCP_CA_Open, TCP_CA_Recovery = 3 };
 enum { ICSK_TIME_PROBE0 = 3 };
 enum { TCP_CHRONO_BUSY = 1, TCP_CHRONO_RWND_LIMITED };
 
+struct sk_buff {
+	u32 end_seq;
+};
+#define TCP_SKB_CB(skb)		(skb)
+
 struct sock {
 	struct net *sk_net;
 	void *sk_user_data;
 	bool can_gso;
-	bool send_head;		/* data waits to be sent */
+	const struct sk_buff *send_head;	/* waits to be sent */
 	bool owned;		/* by a user: segments go to the backlog */
 	u8 sk_shutdown;
 	u32 sk_gso_max_size;	/* bytes */
@@ -158,7 +163,7 @@ static inline bool sk_can_gso(const struct sock *sk)
 	return sk->can_gso;
 }
 
-static inline bool tcp_send_head(const struct sock *sk)
+static inline const struct sk_buff *tcp_send_head(const struct sock *sk)
 {
 	return sk->send_head;
 }
