@@ -141,6 +141,15 @@ static noinline u32 choose_window(struct sock *sk, u32 stock)
 	return offer;
 }
 
+/* Its segments are counted all the same, before the kernel's counts wrap. */
+static noinline void count_left_alone(const struct sock *sk)
+{
+	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
+
+	if (conn)
+		mssfrac_conn_count(sk, conn);
+}
+
 /*
  * @stock: the window that the kernel would advertise.  Socket lock held.
  *
@@ -151,8 +160,10 @@ u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn;
 
-	if (mssfrac_conn_left_alone(sk))
+	if (mssfrac_conn_left_alone(sk)) {
+		count_left_alone(sk);
 		return stock;
+	}
 	conn = mssfrac_conn_find(sk);
 	if (unlikely(!conn) || kernel_rounds(sk) || !stock ||
 	    READ_ONCE(conn->mn->set.rx_mss_est) || trace_window_enabled() ||

@@ -119,6 +119,21 @@ static void counts(void)
 	      mssfrac_rx_window(sk, STOCK) == STOCK && counted(0, 0, 0));
 }
 
+static void wraps_left_alone(void)
+{
+	static const u32 step = 0x7fffffff;
+	u64 sent = 0;
+
+	connect(7);
+	tcp.repair = true;
+	for (int i = 0; i < 5; i++) {
+		tcp.data_segs_out += step;
+		sent += step;
+		mssfrac_rx_window(sk, STOCK);
+	}
+	check("those it sends, too", conn->count.tx_segments.v == sent);
+}
+
 static void wraps(void)
 {
 	static const u32 steps[] = { 1, 0x10000000, 0x7fffffff };
@@ -135,6 +150,10 @@ static void wraps(void)
 		check("also of a connection older than the module",
 		      exact_over_wraps(0x7fffffff));
 	}
+	connect(7);
+	tcp.repair = true;
+	check("also of a socket that is left alone", exact_over_wraps(0x7fffffff));
+	wraps_left_alone();
 }
 
 /* With the sysctl on; the receiver's window is steady from now on. */
@@ -181,9 +200,9 @@ static void policies(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..19\n");
+	printf("KTAP version 1\n1..21\n");
 	counts();
 	wraps();
 	policies();
-	return failures || cases != 19;
+	return failures || cases != 21;
 }
