@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import struct
+import subprocess
 import tempfile
 
 import connections
@@ -37,6 +38,27 @@ def mptcp():
     for name in "cd":
         moved = {k: v for k, v in counters(name).items() if v}
         assert not moved, f"{name}: {moved}"
+
+
+def kernel_socket():
+    """a socket of the kernel that does not keep its namespace is left alone"""
+    before = {name: counters(name)["treated_connections"] for name in "cd"}
+    enter("d")
+    server = socket.create_server((ADDRESS["d"], 7564))
+    server.settimeout(LIMIT)
+    enter("c")
+    with tempfile.TemporaryDirectory(dir="/run") as folder, \
+            subprocess.Popen(["mount", "-t", "9p", "-o", "trans=tcp,port=7564",
+                              ADDRESS["d"], folder]) as mount:
+        peer, _ = server.accept()
+        peer.settimeout(LIMIT)
+        assert b"9P2000" in peer.recv(100)
+        counted = {name: counters(name)["treated_connections"] - before[name]
+                   for name in "cd"}
+        peer.close()  # mount fails
+        mount.wait(LIMIT)
+    server.close()
+    assert counted == {"c": 0, "d": 1}, counted
 
 
 def repair():
@@ -418,7 +440,7 @@ def send_file():
 
 
 if __name__ == "__main__":
-    run([mptcp, repair, ktls, ktls_kept, sockmap, fast_open, ipv6,
-         syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
+    run([mptcp, repair, ktls, ktls_kept, sockmap, kernel_socket, fast_open,
+         ipv6, syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
          shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
          zerocopy, send_file])

@@ -4,11 +4,11 @@
 # arrives, what the user asked for holds, and sockets whose window or segment
 # size others own are left alone.  The cases are in protocols.py.
 . "$(dirname "$0")/../lib.sh"
-plan 19
+plan 20
 
 insmod "$MODULE" tx_frac=64 rx_frac=64 || exit
 defer "rmmod mssfrac"
-modprobe -a tls 2>/dev/null # or built in
+modprobe -a tls 9pnet_fd 9p 2>/dev/null # or built in
 grep -q tls /proc/sys/net/ipv4/tcp_available_ulp || exit
 
 # a-b directly and through the router m; c-d for sockets to be left alone:
