@@ -13,7 +13,7 @@
 ROUNDS=${MSSFRAC_STRESS:-5}
 FAULTS=/sys/kernel/debug/failslab
 if [ -d $FAULTS ]; then
-	plan 9
+	plan 10
 else
 	plan 5
 fi
@@ -173,6 +173,18 @@ change_often() {
 	done
 }
 check "$ROUNDS changes of settings in either namespace" change_often
+
+# What lockdep has seen.  A connection of one namespace must not wait, under a
+# lock that all share, for a reader of another.  FD counts the lock itself, too.
+innermost() {
+	grep -F 'bucket_locks[i].lock' /proc/lockdep &&
+		grep -F 'shards[i].lock' /proc/lockdep &&
+		! grep -F 'bucket_locks[i].lock' /proc/lockdep |
+			grep -v 'FD: *1 '
+}
+if [ -d $FAULTS ]; then
+	check "no lock is taken under one that all namespaces share" innermost
+fi
 
 passing_ends() {
 	touch "$TMP/stop"
