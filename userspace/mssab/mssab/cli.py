@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="mssab", description="A/B experiments on TCP windows.",
         epilog="Exit status: 0 good, 1 failed, 2 usage, 3 not supported "
-        "here.")
+        "here, 125 undecided, 130 interrupted.")
     top.add_argument("-V", "--version", action="version",
                      version=f"mssab {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
