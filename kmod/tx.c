@@ -259,6 +259,7 @@ static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = &conn->policy->tx;
 	const struct sk_buff *head = tp->packets_out ? NULL : tcp_send_head(sk);
+	bool waits = head && after(TCP_SKB_CB(head)->end_seq, tcp_wnd_end(tp));
 	u32 seg;
 
 	if (tp->snd_wnd >= mss) {
@@ -266,15 +267,10 @@ static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 		tx->small_seg = 0;
 		return 0;
 	}
-	/*
-	 * The kernel's timer has run since the call before: this is its call.  It
-	 * does not run while the window holds what waits (tcp_ack_probe).
-	 */
-	if (head && tx->stalled &&
-	    inet_csk(sk)->icsk_pending != ICSK_TIME_PROBE0 &&
-	    after(TCP_SKB_CB(head)->end_seq, tcp_wnd_end(tp)))
+	/* The kernel's timer has run since the call before: this is its call. */
+	if (waits && tx->stalled && inet_csk(sk)->icsk_pending != ICSK_TIME_PROBE0)
 		tx->eager = 1;
-	tx->stalled = !!head;
+	tx->stalled = waits;
 	if (!tx->eager)
 		return 0;
 

@@ -543,6 +543,15 @@ static void stalls(void)
 	tcp.packets_out = 1;
 	check("what the window holds has not waited for the timer",
 	      mssfrac_tx_mss(sk, MSS) == MSS);
+
+	/* A record that the window holds, acknowledged, and one that it does not. */
+	connect(MSS, WINDOW);
+	tcp.snd_wnd = 4000;
+	head.end_seq = tcp.snd_una + 2000;
+	mssfrac_tx_mss(sk, MSS);
+	head.end_seq = tcp.snd_una + 20000;
+	check("nor does one record answer for the next",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
 }
 
 /* What is counted, and kept, without a policy. */
@@ -584,7 +593,7 @@ static void watches(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..80\n");
+	printf("KTAP version 1\n1..81\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -596,5 +605,5 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 80;
+	return failures || cases != 81;
 }
