@@ -141,29 +141,28 @@ static noinline u32 choose_window(struct sock *sk, u32 stock)
 	return offer;
 }
 
-/* Its segments are counted all the same, before the kernel's counts wrap. */
-static noinline void count_left_alone(const struct sock *sk)
+/* Count the segments of a socket left alone, before the kernel's counts wrap. */
+static noinline u32 count_left_alone(const struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
 
 	if (conn)
 		mssfrac_conn_count(sk, conn);
+	return stock;
 }
 
 /*
  * @stock: the window that the kernel would advertise.  Socket lock held.
  *
- * Most windows need only be counted.  That case calls nothing, so it saves no
- * register: half of the instructions.
+ * Most windows need only be counted.  That case calls nothing, and the others end
+ * with their call, so it saves no register: half of the instructions.
  */
 u32 mssfrac_rx_window(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn;
 
-	if (mssfrac_conn_left_alone(sk)) {
-		count_left_alone(sk);
-		return stock;
-	}
+	if (mssfrac_conn_left_alone(sk))
+		return count_left_alone(sk, stock);
 	conn = mssfrac_conn_find(sk);
 	if (unlikely(!conn) || kernel_rounds(sk) || !stock ||
 	    READ_ONCE(conn->mn->set.rx_mss_est) || trace_window_enabled() ||
