@@ -14,7 +14,7 @@
  *   socket exists, the sweep of mssfrac_conn_exit() and a probe cannot both end
  *   it.  A reader of that namespace may hold it for long (counters.c).
  * - Within it, a bucket lock protects the buckets of one shard.  All namespaces
- *   share it, so nothing else is done under it.
+ *   share it, so it is held for a moment only, and no lock is taken under it.
  * - Probes are preemptible on some kernels (SRCU since 7.2).  They hold the RCU
  *   read lock from the look-up to the last use of a state.
  * - Readers of the sums take no lock (counters.c).
