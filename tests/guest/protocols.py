@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+from operator import itemgetter
 
 import connections
 from connections import (
@@ -59,6 +60,32 @@ def kernel_socket():
         mount.wait(LIMIT)
     server.close()
     assert counted == {"c": 0, "d": 1}, counted
+
+
+def kernel_socket_outlives():
+    """a kernel socket may outlive its namespace"""
+    sh("ip netns add e && ip link add to_d netns e type veth peer to_e netns d &&"
+       " ip -n e addr add 10.9.3.1/24 dev to_d && ip -n e link set to_d up &&"
+       " ip -n d addr add 10.9.3.2/24 dev to_e && ip -n d link set to_e up")
+    enter("d")
+    server = socket.create_server(("10.9.3.2", 7565))
+    server.settimeout(LIMIT)
+    with tempfile.TemporaryDirectory(dir="/run") as folder, \
+            subprocess.Popen("exec ip netns exec e mount -t 9p -o "
+                             f"trans=tcp,port=7565 10.9.3.2 {folder}",
+                             shell=True) as mount:
+        peer, _ = server.accept()
+        peer.settimeout(LIMIT)
+        assert b"9P2000" in peer.recv(100)
+        # Its FIN is never acknowledged.
+        sh("tc -n e qdisc add dev to_d root netem loss 100%")
+        peer.close()  # mount fails
+        mount.wait(LIMIT)
+    server.close()
+    sh("ip netns del e")
+    enter("d")
+    wait_until(lambda: "to_e" not in map(itemgetter(1), socket.if_nameindex()),
+               "the end of a namespace")
 
 
 def repair():
@@ -443,4 +470,4 @@ if __name__ == "__main__":
     run([mptcp, repair, ktls, ktls_kept, sockmap, kernel_socket, fast_open,
          ipv6, syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
          shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
-         zerocopy, send_file])
+         zerocopy, send_file, kernel_socket_outlives])
