@@ -44,8 +44,11 @@ def condition(draw, rtt):
     """Settings of one condition, and how many round trips show it."""
     kind = draw.choice(["reader", "loss", "reordering", "jitter"])
     if kind == "reader":
-        return {"pause_ms": round(logarithmic(draw, 1, 100)),
-                "pause_bytes": round(logarithmic(draw, 2000, 500000))}, 300
+        pause = round(logarithmic(draw, 1, 100))
+        # One rest more or less may decide: as long as 200 rests, at least.
+        return ({"pause_ms": pause,
+                 "pause_bytes": round(logarithmic(draw, 2000, 500000))},
+                max(300, round(200 * pause / rtt)))
     if kind == "loss":
         return {"loss_percent": round(logarithmic(draw, 0.1, 2), 2)}, 400
     if kind == "reordering":
