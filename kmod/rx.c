@@ -22,11 +22,10 @@ static bool kernel_rounds(const struct sock *sk)
 	return !tcp_sk(sk)->rx_opt.rcv_wscale;
 }
 
-/* Bytes that the kernel would accept, before any rounding. */
-static u32 acceptable(const struct sock *sk)
+/* Bytes that the kernel would accept into @space, before any rounding. */
+static u32 acceptable(const struct sock *sk, int space)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	int space = tcp_space(sk);
 
 	space = min_t(int, space, tp->rcv_ssthresh);
 	space = min_t(int, space, tp->window_clamp);
@@ -102,7 +101,8 @@ static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
 
 	if (!window_steady(tp, &conn->policy->rx))
 		return stock;
-	offer = mssfrac_offer(stock, space, tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
+	offer = mssfrac_offer(stock, space, acceptable(sk, tcp_full_space(sk)),
+			      tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
 			      READ_ONCE(conn->mn->set.rx_frac),
 			      READ_ONCE(conn->mn->set.seg_max));
 	if (offer > stock)
@@ -129,7 +129,7 @@ static noinline u32 choose_window(struct sock *sk, u32 stock)
 	if (!stock)
 		return 0;
 
-	space = acceptable(sk);
+	space = acceptable(sk, tcp_space(sk));
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.rx_frac) &&
 	    kernel_rounds(sk) && mssfrac_conn_extended(&conn))
 		offer = raise(sk, conn, stock, space);

@@ -40,7 +40,7 @@ static void connect(u8 wscale)
 	tcp.advmss = MSS;
 	tcp.inet_conn.icsk_ack.rcv_mss = MSS;
 	tcp.rcv_ssthresh = tcp.window_clamp = 60000;
-	sk->space = SPACE;
+	sk->space = sk->full_space = SPACE;
 	traced = false;
 	last_space = 0;
 }
@@ -174,6 +174,12 @@ static void policies(void)
 	      raised > STOCK && raised <= SPACE &&
 	      conn->policy->count.rx_raised.v == 1 &&
 	      counted(2, STOCK + raised, 2 * SPACE - STOCK - raised));
+	sk->full_space = 4 * MSS + 100;
+	check("but not where full-sized segments fill it once all is read",
+	      mssfrac_rx_window(sk, STOCK) == STOCK);
+	tcp.rcv_ssthresh = SPACE;
+	check("of what the kernel accepts then",
+	      mssfrac_rx_window(sk, STOCK) > STOCK);
 	check("not with window scaling, and no more is kept for it",
 	      treated(7) == STOCK && !conn->extended);
 	traced = true;
@@ -200,9 +206,9 @@ static void policies(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..21\n");
+	printf("KTAP version 1\n1..23\n");
 	counts();
 	wraps();
 	policies();
-	return failures || cases != 21;
+	return failures || cases != 23;
 }

@@ -111,6 +111,7 @@ struct sock {
 	u8 sk_shutdown;
 	u32 sk_gso_max_size;	/* bytes */
 	int space;		/* bytes; free in the receive buffer */
+	int full_space;		/* the same without unread data */
 };
 
 struct inet_connection_sock {
@@ -151,6 +152,11 @@ static inline struct net *sock_net(const struct sock *sk)
 static inline int tcp_space(const struct sock *sk)
 {
 	return sk->space;
+}
+
+static inline int tcp_full_space(const struct sock *sk)
+{
+	return sk->full_space;
 }
 
 static inline bool sock_owned_by_user_nocheck(const struct sock *sk)
