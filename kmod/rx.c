@@ -97,14 +97,17 @@ static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
 		 u32 space)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 seg_max = READ_ONCE(conn->mn->set.seg_max);
+	u32 full = acceptable(sk, tcp_full_space(sk));
+	/* As tcp_initialize_rcv_mss(): a treated sender lowers rcv_mss. */
+	u32 mss = min_t(u32, tp->advmss, tp->mss_cache);
 	u32 offer;
 
-	if (!window_steady(tp, &conn->policy->rx))
+	if (!window_steady(tp, &conn->policy->rx) ||
+	    !mssfrac_worth_raising(full, mss, seg_max))
 		return stock;
-	offer = mssfrac_offer(stock, space, acceptable(sk, tcp_full_space(sk)),
-			      tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
-			      READ_ONCE(conn->mn->set.rx_frac),
-			      READ_ONCE(conn->mn->set.seg_max));
+	offer = mssfrac_offer(stock, space, tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
+			      READ_ONCE(conn->mn->set.rx_frac), seg_max);
 	if (offer > stock)
 		mssfrac_count(conn->policy, rx_raised, 1);
 	return offer;

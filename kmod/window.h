@@ -47,30 +47,24 @@ static inline u32 mssfrac_step(u32 mss, u32 frac)
 /*
  * Receiver: the window to advertise instead of @stock.
  * @space:         bytes that the kernel would accept (already clamped)
- * @full:          the same once the reader has emptied the buffer
  * @current_offer: the window advertised last
  * @mss:           estimate of the sender's segment size (rx_mss_est)
  *
  * Full-sized segments as the kernel advertises them, and in addition as many
- * steps of MSS/N as fit into the remainder, if the remainder is worth it: in the
- * window of an empty buffer, too.  If that one is filled, windows in between are
- * better left as they are: the kernel announces at once that a read has doubled
- * the window (__tcp_cleanup_rbuf), and a raised one would not double.  As in the
- * kernel, with smaller steps, a window stays until one more step fits.
+ * steps of MSS/N as fit into the remainder, if the remainder is worth it.  As
+ * in the kernel, with smaller steps, a window stays until one more step fits.
  * The result is never below @stock, so a larger window of the kernel stands.
  * A zero window stays zero: the kernel decides when to close and to reopen it.
  *
  * Steps below the MSS deviate from RFC 9293 section 3.8.6.2.2, which lets the
  * right edge move only by min(Fr * buffer, MSS) or more, with Fr = 1/2.
  */
-static inline u32 mssfrac_offer(u32 stock, u32 space, u32 full,
-				u32 current_offer, u32 mss, u32 frac,
-				u32 seg_max)
+static inline u32 mssfrac_offer(u32 stock, u32 space, u32 current_offer,
+				u32 mss, u32 frac, u32 seg_max)
 {
 	u32 step, whole, offer;
 
-	if (!stock || !frac || !mss || full / mss > seg_max ||
-	    !mssfrac_wasteful(mssfrac_whole_segments(full, mss), full) ||
+	if (!stock || !frac || !mss || space / mss > seg_max ||
 	    !mssfrac_wasteful(stock, space))
 		return stock;
 
@@ -81,6 +75,21 @@ static inline u32 mssfrac_offer(u32 stock, u32 space, u32 full,
 		offer = whole + (space - whole) - (space - whole) % step;
 
 	return offer > stock ? offer : stock;
+}
+
+/*
+ * Receiver: is a raised window worth it?
+ * @full: bytes that the kernel accepts once the reader has emptied the buffer
+ * @mss:  payload of a full-sized segment
+ *
+ * If full-sized segments fill that window, those in between are better left as
+ * they are, too: the kernel announces at once that a read has doubled the window
+ * (__tcp_cleanup_rbuf), and a raised one would not double.
+ */
+static inline bool mssfrac_worth_raising(u32 full, u32 mss, u32 seg_max)
+{
+	return mss && full / mss <= seg_max &&
+	       mssfrac_wasteful(mssfrac_whole_segments(full, mss), full);
 }
 
 /*

@@ -37,7 +37,8 @@ static void connect(u8 wscale)
 	conn->arm = MSSFRAC_TREATED;
 	tcp.rx_opt.rcv_wscale = wscale;
 	tcp.out_of_order_queue = true;
-	tcp.advmss = MSS;
+	tcp.advmss = MSS + 12;
+	tcp.mss_cache = MSS;
 	tcp.inet_conn.icsk_ack.rcv_mss = MSS;
 	tcp.rcv_ssthresh = tcp.window_clamp = 60000;
 	sk->space = sk->full_space = SPACE;

@@ -78,31 +78,34 @@
 
 #define WINDOW_RECEIVER(X)						\
 	X("receiver advertises the remainder in steps of MSS/8",	\
-	  mssfrac_offer(17896, 26052, 26052, 17896, 8948, 8, 16),	\
+	  mssfrac_offer(17896, 26052, 17896, 8948, 8, 16),		\
 	  17896 + 7 * (8948 / 8))					\
 	X("receiver keeps full-sized segments it can advertise",	\
-	  mssfrac_offer(8948, 17896, 26052, 17792, 8948, 64, 16), 17896)	\
+	  mssfrac_offer(8948, 17896, 17792, 8948, 64, 16), 17896)	\
 	X("receiver keeps a window until another step fits",		\
-	  mssfrac_offer(17896, 26052, 26052, 26000, 8948, 64, 16), 26000) \
+	  mssfrac_offer(17896, 26052, 26000, 8948, 64, 16), 26000)	\
 	X("receiver keeps a closed window closed",			\
-	  mssfrac_offer(0, 26052, 26052, 0, 8948, 64, 16), 0)		\
+	  mssfrac_offer(0, 26052, 0, 8948, 64, 16), 0)			\
 	X("receiver leaves many segments alone",			\
-	  mssfrac_offer(1 << 19, 1 << 20, 1 << 20, 0, 1448, 64, 16),	\
-	  1 << 19)							\
-	X("also while most of them are unread",				\
-	  mssfrac_offer(8948, 17000, 1 << 18, 0, 8948, 64, 16), 8948)	\
-	X("and a window that full-sized segments fill once all is read", \
-	  mssfrac_offer(11396, 16647, 23704, 0, 5698, 64, 32), 11396)	\
-	X("but not one that they do not fill",				\
-	  mssfrac_offer(11396, 16647, 26000, 0, 5698, 64, 32), 16647)	\
+	  mssfrac_offer(1 << 19, 1 << 20, 0, 1448, 64, 16), 1 << 19)	\
+	X("a window of an empty buffer that full-sized segments fill",	\
+	  mssfrac_worth_raising(23704, 5698, 32), false)		\
+	X("one that they do not fill",					\
+	  mssfrac_worth_raising(26000, 5698, 32), true)			\
+	X("one of seg_max segments, and a remainder",			\
+	  mssfrac_worth_raising(12 * 1000 + 800, 1000, 12), true)	\
+	X("one of a segment more",					\
+	  mssfrac_worth_raising(13 * 1000 + 800, 1000, 12), false)	\
+	X("an unknown segment size",					\
+	  mssfrac_worth_raising(26000, 0, 32), false)			\
 	X("rx_frac 0 is off",						\
-	  mssfrac_offer(17896, 26052, 26052, 17896, 8948, 0, 16), 17896) \
+	  mssfrac_offer(17896, 26052, 17896, 8948, 0, 16), 17896)	\
 	/* 3 x 8960 = 26,880 and 43 steps of 140 in 6,120. */		\
 	X("33,000 B by 8960 are advertised as 26,880 + 43 x 140",	\
-	  mssfrac_offer(26844, 33000, 33000, 0, 8960, 64, 16), 32900)	\
+	  mssfrac_offer(26844, 33000, 0, 8960, 64, 16), 32900)		\
 	/* 3 x 8948 = 26,844 and 44 steps of 139 in 6,156. */		\
 	X("33,000 B by 8948 are advertised as 26,844 + 44 x 139",	\
-	  mssfrac_offer(26844, 33000, 33000, 0, 8948, 64, 16), 32960)
+	  mssfrac_offer(26844, 33000, 0, 8948, 64, 16), 32960)
 
 /* rx_mss_est: one interval.  MTU 9000, timestamps: 8948 bytes; none: 8960. */
 #define WINDOW_SEEN(X)							\
@@ -148,11 +151,11 @@ static inline u32 window_steps_down(void)
 
 /* Arguments of a property, drawn at random; each property reads its own. */
 struct window_args {
-	u32 window, full, mss, half, frac, seg_max, stock, current_offer;
+	u32 window, mss, half, frac, seg_max, stock, current_offer;
 };
 
-#define WINDOW_ARGS "window %u full %u mss %u half %u frac %u seg_max %u stock %u current %u"
-#define WINDOW_ARGS_OF(a) (a)->window, (a)->full, (a)->mss, (a)->half, (a)->frac, \
+#define WINDOW_ARGS "window %u mss %u half %u frac %u seg_max %u stock %u current %u"
+#define WINDOW_ARGS_OF(a) (a)->window, (a)->mss, (a)->half, (a)->frac,	\
 			  (a)->seg_max, (a)->stock, (a)->current_offer
 
 /* xorshift32: the same arguments in every run. */
@@ -169,7 +172,6 @@ static inline u32 window_random(u32 limit)
 static inline void window_draw(struct window_args *a)
 {
 	a->window = window_random(1u << (1 + window_random(30)));
-	a->full = a->window;
 	a->mss = 88 + window_random(65448);
 	a->half = 8192 + window_random(1u << 16);
 	a->frac = window_random(65);
@@ -189,7 +191,6 @@ static inline void window_draw_offer(struct window_args *a)
 {
 	window_draw(a);
 	a->window = window_random(1u << 16);
-	a->full = a->window + window_random(1u << 16) * window_random(2);
 	a->stock = window_random(4) ? mssfrac_whole_segments(a->window, a->mss) :
 				      window_random(1u << 16);
 	a->current_offer = window_random(1u << 16);
@@ -238,8 +239,8 @@ static inline bool window_paired_holds(const struct window_args *a)
 
 static inline bool window_offer_holds(const struct window_args *a)
 {
-	u32 offer = mssfrac_offer(a->stock, a->window, a->full, a->current_offer,
-				  a->mss, a->frac, a->seg_max);
+	u32 offer = mssfrac_offer(a->stock, a->window, a->current_offer, a->mss,
+				  a->frac, a->seg_max);
 
 	/* Never below the kernel's window, never beyond the space. */
 	if (offer < a->stock || (offer > a->window && offer != a->stock))
@@ -248,8 +249,8 @@ static inline bool window_offer_holds(const struct window_args *a)
 		return false;
 	/* Once advertised, the same space leads to the same window. */
 	return offer == a->stock ||
-	       mssfrac_offer(a->stock, a->window, a->full, offer, a->mss,
-			     a->frac, a->seg_max) == offer;
+	       mssfrac_offer(a->stock, a->window, offer, a->mss, a->frac,
+			     a->seg_max) == offer;
 }
 
 static const struct window_property {
