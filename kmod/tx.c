@@ -21,10 +21,15 @@
 #include "tx.h"
 #include "window.h"
 
-/* Half of sk_gso_max_size: the largest segment that fits twice in a GSO skb. */
+/*
+ * Half of sk_gso_max_size: the largest segment that fits twice in a GSO skb.  The
+ * owner of a namespace can set a few bytes (gso_max_size), which are no segment.
+ */
 static u32 half_chunk(const struct sock *sk)
 {
-	return sk_can_gso(sk) ? sk->sk_gso_max_size / 2 : U32_MAX;
+	u32 half = sk->sk_gso_max_size / 2;
+
+	return sk_can_gso(sk) && half >= MSSFRAC_MIN_SEG ? half : U32_MAX;
 }
 
 /* The size for a window; the MSS where no size gains anything. */
@@ -142,13 +147,14 @@ static u16 queued(const struct sock *sk, u32 used)
  */
 static u32 per_trip(u32 acked, u32 window)
 {
-	return window ? acked / DIV_ROUND_UP(acked, window) : 0;
+	/* Rounded up without a sum: TCP_REPAIR_WINDOW can set 2^32 - 1. */
+	return acked && window ? acked / ((acked - 1) / window + 1) : 0;
 }
 
 /* @used of @window, in 1/256. */
 static u8 share(u32 used, u32 window)
 {
-	return min_t(u32, used / DIV_ROUND_UP(window, 256), U8_MAX);
+	return min_t(u32, used / ((window - 1) / 256 + 1), U8_MAX);
 }
 
 /* Twice in a row?  One round trip may be a mixture of before and after. */
@@ -346,7 +352,8 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	 */
 	if (!seg)
 		seg = tx->nudge ? nudge(sk, tx) : tx->seg;
-	return seg && seg < stock ? seg : stock;
+	/* The kernel counts the segments of an skb in 16 bits: none is tiny. */
+	return seg >= MSSFRAC_MIN_SEG && seg < stock ? seg : stock;
 }
 
 /* Bytes; the size in force, 0: the kernel's. */

@@ -162,7 +162,7 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 					 u32 frac, u32 seg_max)
 {
-	u32 count;
+	u32 count, seg;
 
 	if (mss <= half || window / 4 < half || half < MSSFRAC_MIN_SEG)
 		return mssfrac_segment(window, mss, frac, seg_max);
@@ -174,7 +174,8 @@ static inline u32 mssfrac_paired_segment(u32 window, u32 mss, u32 half,
 
 	count = window / half + !!(window % half);
 	count += count & 1;
-	return window / count & ~1U;
+	seg = window / count & ~1U;
+	return seg < MSSFRAC_MIN_SEG ? mss : seg;
 }
 
 /*

@@ -591,9 +591,34 @@ static void watches(void)
 	      !conn->policy->tx.seg && given == MSS);
 }
 
+/* What the owner of a network namespace can set. */
+static void hostile(void)
+{
+	u32 least = UINT32_MAX;
+
+	connect(MSS, UINT32_MAX);
+	tcp.max_window = UINT32_MAX;
+	stock_bytes = WHOLE;
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	check("a window of 2^32 - 1 (TCP_REPAIR_WINDOW) is left to stock",
+	      given == MSS);
+
+	connect_loopback(100);
+	until(MSSFRAC_WHY_SIZED, 20);
+	sk->sk_gso_max_size = 4;
+	tcp.snd_cwnd = 4;
+	for (int i = 0; i < 10; i++) {
+		round_trip();
+		least = min(least, given);
+	}
+	check("GSO skbs of a few bytes (gso_max_size) make no tiny segment",
+	      least >= MSSFRAC_MIN_SEG);
+}
+
 int main(void)
 {
-	printf("KTAP version 1\n1..81\n");
+	printf("KTAP version 1\n1..83\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -605,5 +630,6 @@ int main(void)
 	steps();
 	stalls();
 	watches();
-	return failures || cases != 81;
+	hostile();
+	return failures || cases != 83;
 }
