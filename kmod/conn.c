@@ -283,6 +283,7 @@ void mssfrac_conn_net_init(struct mssfrac_net *mn)
 {
 	int i;
 
+	mutex_init(&mn->reading);
 	for (i = 0; i < MSSFRAC_SHARDS; i++) {
 		spin_lock_init(&mn->shards[i].lock);
 		seqcount_spinlock_init(&mn->shards[i].changes, &mn->shards[i].lock);

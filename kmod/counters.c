@@ -126,10 +126,15 @@ mssfrac_counters_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
 
 static int stats_show(struct seq_file *seq, void *v)
 {
+	struct mssfrac_net *mn = mssfrac_net(seq_file_single_net(seq));
 	struct mssfrac_totals totals;
 	int arm, i;
 
-	mssfrac_counters_sum(mssfrac_net(seq_file_single_net(seq)), &totals);
+	/* So whoever waits for a shard waits for one walk, not one per CPU. */
+	if (mutex_lock_interruptible(&mn->reading))
+		return -ERESTARTSYS;
+	mssfrac_counters_sum(mn, &totals);
+	mutex_unlock(&mn->reading);
 	for (arm = 0; arm < MSSFRAC_ARMS; arm++)
 		for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
 			seq_printf(seq, "%s_%s %llu\n", arm_names[arm],

@@ -4,6 +4,7 @@
 #define MSSFRAC_NETNS_H
 
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <net/net_namespace.h>
@@ -24,6 +25,7 @@ struct mssfrac_shard {
 
 struct mssfrac_net {
 	struct mssfrac_settings set;
+	struct mutex reading;		/* one sum at a time (counters.c) */
 	struct mssfrac_shard shards[MSSFRAC_SHARDS];
 	struct ctl_table_header *sysctl_header;
 	struct ctl_table *sysctl_table;
