@@ -130,7 +130,7 @@ static int stats_show(struct seq_file *seq, void *v)
 	struct mssfrac_totals totals;
 	int arm, i;
 
-	/* So whoever waits for a shard waits for one walk, not one per CPU. */
+	/* Who waits for a shard then waits for one walk, not for one per CPU. */
 	if (mutex_lock_interruptible(&mn->reading))
 		return -ERESTARTSYS;
 	mssfrac_counters_sum(mn, &totals);
