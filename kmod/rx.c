@@ -99,8 +99,9 @@ static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 seg_max = READ_ONCE(conn->mn->set.seg_max);
 	u32 full = acceptable(sk, tcp_full_space(sk));
-	/* As tcp_initialize_rcv_mss(): a treated sender lowers rcv_mss. */
-	u32 mss = min_t(u32, tp->advmss, tp->mss_cache);
+	/* What we advertised: a treated sender lowers rcv_mss. */
+	u32 mss = tp->advmss -
+		  (tp->rx_opt.tstamp_ok ? TCPOLEN_TSTAMP_ALIGNED : 0);
 	u32 offer;
 
 	if (!window_steady(tp, &conn->policy->rx) ||

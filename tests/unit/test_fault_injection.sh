@@ -15,7 +15,7 @@ for patch in "${patches[@]}"; do
 	if out=$(patch --dry-run --fuzz=0 -p1 -d "$top" <"$patch" 2>&1); then
 		echo "ok $n ${patch##*/} applies"
 	else
-		sed "s/^/# /" <<<"$out"
+		printf '%s\n' "$out" | sed 's/^/# /'
 		echo "not ok $n ${patch##*/} applies"
 		bad=1
 	fi

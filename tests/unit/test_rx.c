@@ -38,7 +38,7 @@ static void connect(u8 wscale)
 	tcp.rx_opt.rcv_wscale = wscale;
 	tcp.out_of_order_queue = true;
 	tcp.advmss = MSS + 12;
-	tcp.mss_cache = MSS;
+	tcp.rx_opt.tstamp_ok = true;
 	tcp.inet_conn.icsk_ack.rcv_mss = MSS;
 	tcp.rcv_ssthresh = tcp.window_clamp = 60000;
 	sk->space = sk->full_space = SPACE;
