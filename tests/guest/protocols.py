@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 from operator import itemgetter
 
 import connections
@@ -126,6 +127,28 @@ def repair():
 def tls(sock, direction):
     sock.setsockopt(SOL_TLS, direction, struct.pack("HH", 0x0303, 51)
                     + b"12345678" + b"k" * 16 + b"salt" + bytes(8))
+
+
+def repaired_window():
+    """a window of 2^32 - 1, set in repair mode, is survived"""
+    sock, peer = connect(rcvbuf=40000)
+    sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 32 << 20)
+    sh("tc -n a qdisc add dev va root netem delay 5ms")
+    size = 3000000
+    reader = Sender(receive, peer, size + 100)
+    sock.sendall(bytes(size))
+    for _ in range(100):  # each time some of it is in flight
+        time.sleep(0.003)
+        option(sock, TCP_REPAIR, 1)
+        window = struct.unpack("5I", sock.getsockopt(
+            socket.IPPROTO_TCP, TCP_REPAIR_WINDOW, 20))
+        option(sock, TCP_REPAIR_WINDOW, struct.pack(
+            "5I", window[0], 0xffffffff, 0xffffffff, *window[3:]))
+        option(sock, TCP_REPAIR, 0)
+        sock.send(b"x")
+    reader.join()
+    sh("tc -n a qdisc del dev va root")
+    close(sock, peer)
 
 
 def ktls():
@@ -470,4 +493,4 @@ if __name__ == "__main__":
     run([mptcp, repair, ktls, ktls_kept, sockmap, kernel_socket, fast_open,
          ipv6, syn_cookies, zero_window_sender, zero_window_receiver, window_clamp,
          shrink_window, memory_pressure, maxseg, pmtu4, pmtu6, route_mtu,
-         zerocopy, send_file, kernel_socket_outlives])
+         zerocopy, send_file, repaired_window, kernel_socket_outlives])

@@ -4,7 +4,7 @@
 # arrives, what the user asked for holds, and sockets whose window or segment
 # size others own are left alone.  The cases are in protocols.py.
 . "$(dirname "$0")/../lib.sh"
-plan 22
+plan 23
 
 insmod "$MODULE" tx_frac=64 rx_frac=64 || exit
 unload() { ! grep -q '^mssfrac ' /proc/modules || rmmod mssfrac; }
