@@ -248,7 +248,7 @@ def fast_open():
 
 def ipv6():
     """IPv6 works, both sides treated"""
-    sock, peer = unscaled(address="fd09::2")
+    sock, peer = unscaled(address="fd09::2", rcvbuf=14000)
     stepped(sock, peer)
     close(sock, peer)
     sock, peer = connect(address="fd09::2")
