@@ -9,7 +9,6 @@
 #include "conn.h"
 #include "segment.h"
 #include "tx.h"
-#include "window.h"
 
 /* Set at the end: mssfrac_cc.ko may call mssfrac_segment_in_force() a little longer. */
 static bool gone;
@@ -22,13 +21,13 @@ u32 mssfrac_segment_in_force(struct sock *sk, u32 stock)
 
 	if (READ_ONCE(gone))
 		return stock;
-	/* Its namespace lives as long as it; a kernel socket may have none. */
+	/* A socket that may outlive its namespace has none. */
 	conn = mssfrac_conn_get(sk);
 	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->extended ||
 	    !READ_ONCE(conn->mn->set.tx_frac))
 		return stock;
 	seg = conn->policy->tx.seg;
-	return seg >= MSSFRAC_MIN_SEG && seg < stock ? seg : stock;
+	return seg && seg < stock ? seg : stock;
 }
 EXPORT_SYMBOL_GPL(mssfrac_segment_in_force);
 
