@@ -88,15 +88,15 @@
 	  mssfrac_offer(0, 26052, 0, 8948, 64, 16), 0)			\
 	X("receiver leaves many segments alone",			\
 	  mssfrac_offer(1 << 19, 1 << 20, 0, 1448, 64, 16), 1 << 19)	\
-	X("a window of an empty buffer that full-sized segments fill",	\
+	X("no window is raised that full-sized segments fill",		\
 	  mssfrac_worth_raising(23704, 5698, 32), false)		\
-	X("one that they do not fill",					\
+	X("but one that they do not fill",				\
 	  mssfrac_worth_raising(26000, 5698, 32), true)			\
-	X("one of seg_max segments, and a remainder",			\
+	X("also of seg_max segments, and a remainder",			\
 	  mssfrac_worth_raising(12 * 1000 + 800, 1000, 12), true)	\
-	X("one of a segment more",					\
+	X("but not of a segment more",					\
 	  mssfrac_worth_raising(13 * 1000 + 800, 1000, 12), false)	\
-	X("an unknown segment size",					\
+	X("nor where the size of a segment is unknown",		\
 	  mssfrac_worth_raising(26000, 0, 32), false)			\
 	X("rx_frac 0 is off",						\
 	  mssfrac_offer(17896, 26052, 17896, 8948, 0, 16), 17896)	\
