@@ -32,15 +32,17 @@ static u32 half_chunk(const struct sock *sk)
 	return sk_can_gso(sk) && half >= MSSFRAC_MIN_SEG ? half : U32_MAX;
 }
 
-/* The size for a window; the MSS where no size gains anything. */
+/*
+ * The size for a window; the MSS where no size gains anything.  @in_force: a
+ * size is, which a congestion window that is too small does not end.
+ */
 static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn,
-			  u32 window)
+			  u32 window, bool in_force)
 {
 	const struct mssfrac_settings *set = &conn->mn->set;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 seg_max = READ_ONCE(set->seg_max);
 	u32 frac = READ_ONCE(set->tx_frac);
-	bool in_force = conn->policy->tx.seg;
 	u32 cwnd = tcp_snd_cwnd(tp);
 	u32 half = half_chunk(sk);
 	u32 mss = tp->mss_cache;
@@ -55,8 +57,7 @@ static u32 wanted_segment(const struct sock *sk, const struct mssfrac_conn *conn
 		return mss;
 	/*
 	 * The congestion window counts segments.  It must hold as many bytes in
-	 * ours as full-sized ones use, but for MSS/N of each.  It ends no size
-	 * that is in force: see mssfrac_tx_mss().
+	 * ours as full-sized ones use, but for MSS/N of each.
 	 */
 	if (mss <= half) {
 		stock = mssfrac_whole_segments(window, mss);
@@ -85,24 +86,26 @@ static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
 				   READ_ONCE(conn->mn->set.tx_frac));
 }
 
-/* Is the size too small by a step of MSS/N or more for @window? */
+/* Is the size too small by a step of MSS/N or more, if it should be @wanted? */
 static bool too_small(const struct sock *sk, const struct mssfrac_conn *conn,
-		      u32 window)
+		      u32 wanted)
 {
 	u32 step = mssfrac_step(tcp_sk(sk)->mss_cache,
 				READ_ONCE(conn->mn->set.tx_frac));
 
-	return wanted_segment(sk, conn, window) >= conn->policy->tx.seg + step;
+	return wanted >= conn->policy->tx.seg + step;
 }
 
 /*
  * Only a window that has grown ends the size of a sender with another limit.
- * One that is smaller for a while, by what is not read yet, does not.
+ * One that is smaller for a while, by what is not read yet, does not.  If the
+ * congestion window does not hold as much any more, full-sized segments do.
  */
 static bool grown(const struct sock *sk, const struct mssfrac_conn *conn,
 		  u32 window)
 {
-	return window > conn->policy->tx.base_wnd && too_small(sk, conn, window);
+	return window > conn->policy->tx.base_wnd &&
+	       too_small(sk, conn, wanted_segment(sk, conn, window, false));
 }
 
 /* Use stock segments from the next call on. */
@@ -173,7 +176,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 	u32 mss = tcp_sk(sk)->mss_cache;
 	struct mssfrac_policy *policy = conn->policy;
 	struct mssfrac_tx *tx = &policy->tx;
-	u32 seg = wanted_segment(sk, conn, window);
+	u32 seg = wanted_segment(sk, conn, window, tx->seg);
 	u32 step = mssfrac_step(mss, READ_ONCE(conn->mn->set.tx_frac));
 	u32 used = per_trip(acked, window);
 	u32 lost = window - used;
@@ -192,7 +195,8 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 		 * every round trip, others in one of two, or two of three.  So
 		 * one of the three before must have left a part unused as well.
 		 */
-		tx->unfilled = tx->unfilled << 1 | (lost >= step);
+		tx->unfilled = tx->unfilled << 1 |
+			       (lost >= step && mssfrac_wasteful(used, window));
 		if (seg == mss || tx->wait || !(tx->unfilled & 1) ||
 		    !(tx->unfilled & 0xe))
 			return MSSFRAC_WHY_ROUND;
@@ -208,7 +212,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 	if (seg == mss)
 		return use_stock(tx, MSSFRAC_WHY_MOVED);
 	/* Follow the window, but not up by a few bytes. */
-	if (seg < tx->seg || too_small(sk, conn, window)) {
+	if (seg < tx->seg || too_small(sk, conn, seg)) {
 		tx->seg = next_segment(sk, conn, seg);
 		return MSSFRAC_WHY_STEP;
 	}

@@ -187,6 +187,21 @@ static void conditions(void)
 	stock_bytes = WINDOW - MSS / 64 + 1;
 	check("nor where remainders between them do",
 	      until(MSSFRAC_WHY_SIZED, 300) > 300);
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW - WINDOW / 24;
+	check("nor where they leave 1/24 of it unused",
+	      until(MSSFRAC_WHY_SIZED, 300) > 300);
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW - WINDOW / 24 - 1;
+	check("but where they leave more", until(MSSFRAC_WHY_SIZED, 300) <= 3);
+	connect(MSS, WINDOW);
+	mn.set.tx_frac = 2;
+	stock_bytes = WINDOW - MSS / 2 + 1;
+	check("unless that is less than a step of MSS/N",
+	      until(MSSFRAC_WHY_SIZED, 300) > 300);
+	connect(MSS, WINDOW);
+	stock_bytes = WINDOW;
+	until(MSSFRAC_WHY_SIZED, 10);
 	sends("-+");
 	stock_bytes = WHOLE;
 	check("but where they do in every second round trip",
@@ -355,6 +370,13 @@ static void guards(void)
 	round_trip();
 	round_trip();
 	check("but one in a window that has grown", !conn->policy->tx.seg);
+	choose(MSS, 33108);
+	tcp.snd_cwnd = 4;
+	limited = false;
+	own_window = 49808;	/* six segments of 8300; stock sends four of MSS */
+	round_trip();
+	round_trip();
+	check("and not the congestion window", !conn->policy->tx.seg);
 	choose(MSS, WINDOW);
 	tcp.snd_cwnd = 2;
 	check("nor does a congestion window that becomes the limit",
@@ -618,7 +640,7 @@ static void hostile(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..83\n");
+	printf("KTAP version 1\n1..87\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -631,5 +653,5 @@ int main(void)
 	stalls();
 	watches();
 	hostile();
-	return failures || cases != 83;
+	return failures || cases != 87;
 }
