@@ -99,13 +99,14 @@ static u32 raise(const struct sock *sk, struct mssfrac_conn *conn, u32 stock,
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 seg_max = READ_ONCE(conn->mn->set.seg_max);
 	u32 full = acceptable(sk, tcp_full_space(sk));
-	/* What we advertised: a treated sender lowers rcv_mss. */
-	u32 mss = tp->advmss -
-		  (tp->rx_opt.tstamp_ok ? TCPOLEN_TSTAMP_ALIGNED : 0);
 	u32 offer;
 
+	/*
+	 * advmss is a full-sized segment: what we advertised, less timestamps.  A
+	 * treated sender lowers rcv_mss.
+	 */
 	if (!window_steady(tp, &conn->policy->rx) ||
-	    !mssfrac_worth_raising(full, mss, seg_max))
+	    !mssfrac_worth_raising(full, tp->advmss, seg_max))
 		return stock;
 	offer = mssfrac_offer(stock, space, tp->rcv_wnd, mssfrac_rx_mss(sk, conn),
 			      READ_ONCE(conn->mn->set.rx_frac), seg_max);

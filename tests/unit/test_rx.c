@@ -37,8 +37,7 @@ static void connect(u8 wscale)
 	conn->arm = MSSFRAC_TREATED;
 	tcp.rx_opt.rcv_wscale = wscale;
 	tcp.out_of_order_queue = true;
-	tcp.advmss = MSS + 12;
-	tcp.rx_opt.tstamp_ok = true;
+	tcp.advmss = MSS;
 	tcp.inet_conn.icsk_ack.rcv_mss = MSS;
 	tcp.rcv_ssthresh = tcp.window_clamp = 60000;
 	sk->space = sk->full_space = SPACE;
@@ -181,6 +180,9 @@ static void policies(void)
 	tcp.rcv_ssthresh = SPACE;
 	check("of what the kernel accepts then",
 	      mssfrac_rx_window(sk, STOCK) > STOCK);
+	tcp.rcv_ssthresh = 3 * MSS - 1;
+	check("which do not fill one that is a byte short",
+	      mssfrac_rx_window(sk, STOCK) > STOCK);
 	check("not with window scaling, and no more is kept for it",
 	      treated(7) == STOCK && !conn->extended);
 	traced = true;
@@ -207,9 +209,9 @@ static void policies(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..23\n");
+	printf("KTAP version 1\n1..24\n");
 	counts();
 	wraps();
 	policies();
-	return failures || cases != 23;
+	return failures || cases != 24;
 }

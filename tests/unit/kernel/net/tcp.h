@@ -127,14 +127,11 @@ struct inet_connection_sock {
 	} icsk_mtup;
 };
 
-#define TCPOLEN_TSTAMP_ALIGNED	12	/* bytes */
-
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u8 repair, chrono_type;
 	struct {
 		u8 snd_wscale, rcv_wscale;
-		bool tstamp_ok;
 	} rx_opt;
 	bool out_of_order_queue;	/* is it empty? */
 	u16 advmss;
