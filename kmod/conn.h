@@ -126,10 +126,10 @@ static inline struct mssfrac_conn *mssfrac_conn_get(struct sock *sk)
 }
 
 /*
- * Has *@conn room for the state of the policies?  If not, a larger copy replaces
- * it.  False without memory: stock behaviour.
+ * Make room for the state of the policies: a larger copy replaces *@conn, if it
+ * has none.  False without memory: stock behaviour.
  */
-static inline bool mssfrac_conn_extended(struct mssfrac_conn **conn)
+static inline bool mssfrac_conn_ensure_policy(struct mssfrac_conn **conn)
 {
 	struct mssfrac_conn *extended;
 

@@ -21,8 +21,10 @@ static bool window_limits(const struct sock *sk)
 void mssfrac_rounds_begin(const struct sock *sk, struct mssfrac_conn *conn)
 {
 	conn->rounds.last_una = tcp_sk(sk)->snd_una;
+	conn->rounds.window = 0;
 	conn->rounds_seen = 1;
 	conn->round_open = 0;
+	conn->limited = 0;
 }
 
 static void count(struct mssfrac_conn *conn, const struct mssfrac_round *round)

@@ -129,14 +129,14 @@ static noinline u32 choose_window(struct sock *sk, u32 stock)
 	if (!conn)
 		return stock;
 	mssfrac_conn_count(sk, conn);
-	if (READ_ONCE(conn->mn->set.rx_mss_est) && mssfrac_conn_extended(&conn))
+	if (READ_ONCE(conn->mn->set.rx_mss_est) && mssfrac_conn_ensure_policy(&conn))
 		measure_segments(sk, &conn->policy->rx);
 	if (!stock)
 		return 0;
 
 	space = acceptable(sk, tcp_space(sk));
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.rx_frac) &&
-	    kernel_rounds(sk) && mssfrac_conn_extended(&conn))
+	    kernel_rounds(sk) && mssfrac_conn_ensure_policy(&conn))
 		offer = raise(sk, conn, stock, space);
 
 	count(conn, offer);

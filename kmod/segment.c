@@ -14,15 +14,14 @@
 static bool gone;
 
 /* The size that mssfrac_tx_mss() gives windows of one MSS and more. */
-u32 mssfrac_segment_in_force(struct sock *sk, u32 stock)
+u32 mssfrac_segment_in_force(const struct sock *sk, u32 stock)
 {
 	const struct mssfrac_conn *conn;
 	u32 seg;
 
-	if (READ_ONCE(gone))
+	if (READ_ONCE(gone) || mssfrac_conn_left_alone(sk))
 		return stock;
-	/* A socket that may outlive its namespace has none. */
-	conn = mssfrac_conn_get(sk);
+	conn = mssfrac_conn_find(sk);
 	if (!conn || conn->arm != MSSFRAC_TREATED || !conn->extended ||
 	    !READ_ONCE(conn->mn->set.tx_frac))
 		return stock;
@@ -31,7 +30,7 @@ u32 mssfrac_segment_in_force(struct sock *sk, u32 stock)
 }
 EXPORT_SYMBOL_GPL(mssfrac_segment_in_force);
 
-/* On return mssfrac_segment_in_force() uses no connection and makes none. */
+/* On return mssfrac_segment_in_force() uses no connection. */
 void mssfrac_segment_exit(void)
 {
 	WRITE_ONCE(gone, true);

@@ -11,7 +11,7 @@ struct sock;
  * Bytes; @stock, the kernel's, if no smaller one is in force.  Socket and RCU
  * locked.
  */
-u32 mssfrac_segment_in_force(struct sock *sk, u32 stock);
+u32 mssfrac_segment_in_force(const struct sock *sk, u32 stock);
 void mssfrac_segment_exit(void);
 
 #endif /* MSSFRAC_SEGMENT_H */

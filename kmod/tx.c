@@ -295,7 +295,11 @@ static u32 unstall(const struct sock *sk, struct mssfrac_conn *conn, u32 mss)
 	return tx->small_seg;
 }
 
-/* Half of the size, for the one call in which a segment can be sent. */
+/*
+ * Half of the size, for the first call in which a segment could be sent.  It can
+ * be one that sends nothing (tcp_sacktag_write_queue) or sends again: then the
+ * next nudge comes after its wait.
+ */
 static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -316,6 +320,16 @@ static void begin(struct mssfrac_tx *tx, u32 mss)
 	use_stock(tx, MSSFRAC_WHY_MSS);
 }
 
+/* What is acknowledged while a socket is left alone belongs to no round trip. */
+static noinline u32 leave_alone(const struct sock *sk, u32 stock)
+{
+	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
+
+	if (conn)
+		conn->rounds_seen = 0;
+	return stock;
+}
+
 /* @stock: the kernel's current segment size.  Socket lock held. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
@@ -326,9 +340,9 @@ u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 	u32 seg;
 
 	if (!conn)
-		return stock;
+		return leave_alone(sk, stock);
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac) &&
-	    mssfrac_conn_extended(&conn))
+	    mssfrac_conn_ensure_policy(&conn))
 		tx = &conn->policy->tx;
 
 	/*
@@ -367,5 +381,5 @@ u32 mssfrac_tx_size(const struct mssfrac_conn *conn)
 
 	if (!conn->extended)
 		return 0;
-	return tx->seg ? tx->seg : tx->small_seg;
+	return tx->small_seg ? tx->small_seg : tx->seg;
 }

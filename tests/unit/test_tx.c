@@ -168,7 +168,8 @@ static void sizes(void)
 	tcp.mss_cache = MSS - 500;
 	check("a new path MTU ends all of it",
 	      mssfrac_tx_mss(sk, MSS - 500) == MSS - 500 &&
-	      last_why == MSSFRAC_WHY_MSS && !conn->policy->tx.seg);
+	      last_why == MSSFRAC_WHY_MSS && !conn->policy->tx.seg &&
+	      !conn->limited && !conn->rounds.window);
 	choose(MSS, WINDOW);
 	tcp.inet_conn.icsk_ca_state = TCP_CA_Recovery;
 	check("recovery sends the same size",
@@ -535,6 +536,10 @@ static void stalls(void)
 	tcp.inet_conn.icsk_pending = 0;
 	check("when it has run out, one segment fills the window",
 	      mssfrac_tx_mss(sk, MSS) == 4000);
+	conn->policy->tx.seg = 6512;
+	check("and is the size that is shown, if there is another one, too",
+	      mssfrac_tx_size(conn) == 4000);
+	conn->policy->tx.seg = 0;
 	tcp.packets_out = 1;
 	tcp.snd_wnd = 3000;
 	check("the size stays while the window shrinks between two reads",
@@ -576,6 +581,24 @@ static void stalls(void)
 	      mssfrac_tx_mss(sk, MSS) == MSS);
 }
 
+/* A socket is left alone, in repair mode for example, and then no longer. */
+static void left_alone(void)
+{
+	u64 used;
+
+	choose(MSS, WINDOW);
+	used = conn->count.tx_bytes_used.v;
+	tcp.repair = true;
+	tcp.snd_una = tcp.snd_nxt += 10 * WINDOW;
+	check("a socket that is left alone gets stock segments",
+	      mssfrac_tx_mss(sk, MSS) == MSS);
+	tcp.repair = false;
+	round_trip();
+	round_trip();
+	check("what it sent meanwhile belongs to no round trip",
+	      conn->count.tx_bytes_used.v <= used + 2 * WINDOW);
+}
+
 /* What is counted, and kept, without a policy. */
 static void watches(void)
 {
@@ -604,9 +627,9 @@ static void watches(void)
 	      until(MSSFRAC_WHY_SIZED, 100) > 100 && !conn->extended &&
 	      given == MSS);
 	no_memory = false;
-	check("and with it, it is treated after two round trips",
+	check("and with it, it is treated after three round trips, as a new one",
 	      round_trip() == MSSFRAC_WHY_MSS && conn->extended &&
-	      within(until(MSSFRAC_WHY_SIZED, 100), 2, 2));
+	      within(until(MSSFRAC_WHY_SIZED, 100), 3, 3));
 	mn.set.tx_frac = 0;
 	round_trip();
 	check("what was chosen ends with the policy",
@@ -640,7 +663,7 @@ static void hostile(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..87\n");
+	printf("KTAP version 1\n1..90\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -651,7 +674,8 @@ int main(void)
 	pairs();
 	steps();
 	stalls();
+	left_alone();
 	watches();
 	hostile();
-	return failures || cases != 87;
+	return failures || cases != 90;
 }
