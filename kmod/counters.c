@@ -90,11 +90,27 @@ static void add_shard(const struct mssfrac_shard *s,
 }
 
 /*
+ * Connections of a shard while none can end.  Who waits for its lock waits for one
+ * walk then, not for one per CPU.
+ */
+static int add_shard_locked(struct mssfrac_net *mn, struct mssfrac_shard *s,
+			    struct mssfrac_totals *totals)
+{
+	if (mutex_lock_interruptible(&mn->reading))
+		return -ERESTARTSYS;
+	spin_lock_bh(&s->lock);
+	add_shard(s, totals);
+	spin_unlock_bh(&s->lock);
+	mutex_unlock(&mn->reading);
+	return 0;
+}
+
+/*
  * Sum of all connections of a namespace.  Locked only where connections end
  * so fast that no walk is complete; then others of this namespace wait, and
  * none of another.
  */
-static noinline_for_stack void
+static noinline_for_stack int
 mssfrac_counters_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
 {
 	int shard, walk;
@@ -113,28 +129,26 @@ mssfrac_counters_sum(struct mssfrac_net *mn, struct mssfrac_totals *totals)
 			add_shard(s, totals);
 			rcu_read_unlock();
 			complete = !read_seqcount_retry(&s->changes, changes);
+			cond_resched();
 		}
 		if (!complete) {
 			*totals = before;
-			spin_lock_bh(&s->lock);
-			add_shard(s, totals);
-			spin_unlock_bh(&s->lock);
+			if (add_shard_locked(mn, s, totals))
+				return -ERESTARTSYS;
 		}
-		cond_resched();
 	}
+	return 0;
 }
 
 static int stats_show(struct seq_file *seq, void *v)
 {
 	struct mssfrac_net *mn = mssfrac_net(seq_file_single_net(seq));
 	struct mssfrac_totals totals;
-	int arm, i;
+	int arm, i, err;
 
-	/* Who waits for a shard then waits for one walk, not for one per CPU. */
-	if (mutex_lock_interruptible(&mn->reading))
-		return -ERESTARTSYS;
-	mssfrac_counters_sum(mn, &totals);
-	mutex_unlock(&mn->reading);
+	err = mssfrac_counters_sum(mn, &totals);
+	if (err)
+		return err;
 	for (arm = 0; arm < MSSFRAC_ARMS; arm++)
 		for (i = 0; i < MSSFRAC_NR_COUNTERS; i++)
 			seq_printf(seq, "%s_%s %llu\n", arm_names[arm],

@@ -123,6 +123,12 @@ static int hook_register(struct hook *hook)
 	return err;
 }
 
+/* It fails only if ftrace has shut itself down, and says so. */
+static void hook_unregister(struct hook *hook)
+{
+	WARN_ON_ONCE(unregister_ftrace_function(&hook->ops));
+}
+
 int mssfrac_hook_install(void)
 {
 	void *select_window_stock, *current_mss_stock;
@@ -155,7 +161,7 @@ int mssfrac_hook_install(void)
 	return 0;
 
 unregister_select_window:
-	unregister_ftrace_function(&select_window_hook.ops);
+	hook_unregister(&select_window_hook);
 	synchronize_rcu_tasks();
 free_current_mss_filter:
 	ftrace_free_filter(&current_mss_hook.ops);
@@ -167,11 +173,11 @@ free_select_window_filter:
 /* On return no CPU and no preempted task is in either wrapper. */
 void mssfrac_hook_remove(void)
 {
-	unregister_ftrace_function(&current_mss_hook.ops);
-	unregister_ftrace_function(&select_window_hook.ops);
+	hook_unregister(&current_mss_hook);
+	hook_unregister(&select_window_hook);
 	/*
-	 * Unregistering waited for the trampolines only.  A task may still be
-	 * preempted inside a wrapper; wrappers never sleep.
+	 * Unregistering has waited for the trampolines.  Wrappers never sleep, but
+	 * a task may be preempted inside one.
 	 */
 	synchronize_rcu_tasks();
 	ftrace_free_filter(&current_mss_hook.ops);

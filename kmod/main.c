@@ -19,25 +19,40 @@
 #include "settings.h"
 
 unsigned int mssfrac_net_id __read_mostly;
+static bool unloading;
 
 static int __net_init net_init(struct net *net)
 {
+	struct mssfrac_net *mn = mssfrac_net(net);
 	int err;
 
-	mssfrac_conn_net_init(mssfrac_net(net));
+	mssfrac_conn_net_init(mn);
+	if (READ_ONCE(unloading))
+		return 0;
 	err = mssfrac_counters_register(net);
 	if (err)
 		return err;
 	err = mssfrac_settings_register(net);
 	if (err)
 		mssfrac_counters_unregister(net);
+	mn->files = !err;
 	return err;
+}
+
+static void remove_files(struct net *net)
+{
+	struct mssfrac_net *mn = mssfrac_net(net);
+
+	if (!mn->files)
+		return;
+	mn->files = false;
+	mssfrac_settings_unregister(net);
+	mssfrac_counters_unregister(net);
 }
 
 static void __net_exit net_exit(struct net *net)
 {
-	mssfrac_settings_unregister(net);
-	mssfrac_counters_unregister(net);
+	remove_files(net);
 }
 
 static struct pernet_operations net_ops = {
@@ -46,6 +61,38 @@ static struct pernet_operations net_ops = {
 	.id = &mssfrac_net_id,
 	.size = sizeof(struct mssfrac_net),
 };
+
+/* A namespace that has files, and a reference to it; NULL if none is left. */
+static struct net *get_net_with_files(void)
+{
+	struct net *net, *found = NULL;
+
+	rcu_read_lock();
+	for_each_net_rcu(net)
+		if (mssfrac_net(net)->files && maybe_get_net(net)) {
+			found = net;
+			break;
+		}
+	rcu_read_unlock();
+	return found;
+}
+
+/*
+ * A file can be removed only once nobody is inside it, and who reads into memory
+ * whose pages never come (FUSE, userfaultfd) stays as long as they like.  So
+ * only rmmod may wait for them.  unregister_pernet_subsys() would do so with
+ * pernet_ops_rwsem held, and all of the host's namespaces with it.
+ */
+static void remove_all_files(void)
+{
+	struct net *net;
+
+	WRITE_ONCE(unloading, true);
+	while ((net = get_net_with_files())) {
+		remove_files(net);
+		put_net(net);
+	}
+}
 
 static int __init mssfrac_init(void)
 {
@@ -74,6 +121,7 @@ static void __exit mssfrac_exit(void)
 	mssfrac_hook_remove();
 	mssfrac_segment_exit();
 	mssfrac_conn_exit();
+	remove_all_files();
 	unregister_pernet_subsys(&net_ops);
 }
 

@@ -25,10 +25,11 @@ struct mssfrac_shard {
 
 struct mssfrac_net {
 	struct mssfrac_settings set;
-	struct mutex reading;		/* one sum at a time (counters.c) */
+	struct mutex reading;		/* one locked walk at a time (counters.c) */
 	struct mssfrac_shard shards[MSSFRAC_SHARDS];
 	struct ctl_table_header *sysctl_header;
 	struct ctl_table *sysctl_table;
+	bool files;			/* in /proc and /proc/sys (main.c) */
 };
 
 extern unsigned int mssfrac_net_id;

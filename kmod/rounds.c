@@ -27,6 +27,15 @@ void mssfrac_rounds_begin(const struct sock *sk, struct mssfrac_conn *conn)
 	conn->limited = 0;
 }
 
+/* What is acknowledged while a socket is left alone belongs to no round trip. */
+void mssfrac_rounds_forget(const struct sock *sk)
+{
+	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
+
+	if (conn)
+		conn->rounds_seen = 0;
+}
+
 static void count(struct mssfrac_conn *conn, const struct mssfrac_round *round)
 {
 	mssfrac_count(conn, tx_rounds, 1);

@@ -25,6 +25,7 @@ struct mssfrac_round {
 
 /* Socket lock held, any context. */
 void mssfrac_rounds_begin(const struct sock *sk, struct mssfrac_conn *conn);
+void mssfrac_rounds_forget(const struct sock *sk);
 bool mssfrac_rounds_watch(const struct sock *sk, struct mssfrac_conn *conn,
 			  struct mssfrac_round *round);
 

@@ -118,7 +118,7 @@ int mssfrac_settings_register(struct net *net)
 	mn->set = start;
 	/* An empty entry ends the table before 6.6, see compat.h. */
 	mn->sysctl_table = kcalloc(NR_SETTINGS + 1, sizeof(*mn->sysctl_table),
-				   GFP_KERNEL);
+				   GFP_KERNEL_ACCOUNT);
 	if (!mn->sysctl_table)
 		return -ENOMEM;
 	for (i = 0; i < NR_SETTINGS; i++)

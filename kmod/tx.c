@@ -86,26 +86,21 @@ static u32 next_segment(const struct sock *sk, const struct mssfrac_conn *conn,
 				   READ_ONCE(conn->mn->set.tx_frac));
 }
 
-/* Is the size too small by a step of MSS/N or more, if it should be @wanted? */
-static bool too_small(const struct sock *sk, const struct mssfrac_conn *conn,
-		      u32 wanted)
-{
-	u32 step = mssfrac_step(tcp_sk(sk)->mss_cache,
-				READ_ONCE(conn->mn->set.tx_frac));
-
-	return wanted >= conn->policy->tx.seg + step;
-}
-
 /*
- * Only a window that has grown ends the size of a sender with another limit.
- * One that is smaller for a while, by what is not read yet, does not.  If the
- * congestion window does not hold as much any more, full-sized segments do.
+ * Only a window that has grown, by MSS/N per segment, ends the size of a sender
+ * with another limit.  One that is smaller for a while, by what is not read yet,
+ * does not.  If the congestion window no longer holds as much in our segments,
+ * full-sized ones are wanted.
  */
 static bool grown(const struct sock *sk, const struct mssfrac_conn *conn,
 		  u32 window)
 {
+	u32 step = mssfrac_step(tcp_sk(sk)->mss_cache,
+				READ_ONCE(conn->mn->set.tx_frac));
+
 	return window > conn->policy->tx.base_wnd &&
-	       too_small(sk, conn, wanted_segment(sk, conn, window, false));
+	       wanted_segment(sk, conn, window, false) >=
+	       conn->policy->tx.seg + step;
 }
 
 /* Use stock segments from the next call on. */
@@ -212,7 +207,7 @@ static u8 choose_segment(const struct sock *sk, struct mssfrac_conn *conn,
 	if (seg == mss)
 		return use_stock(tx, MSSFRAC_WHY_MOVED);
 	/* Follow the window, but not up by a few bytes. */
-	if (seg < tx->seg || too_small(sk, conn, seg)) {
+	if (seg < tx->seg || seg >= tx->seg + step) {
 		tx->seg = next_segment(sk, conn, seg);
 		return MSSFRAC_WHY_STEP;
 	}
@@ -310,49 +305,47 @@ static u32 nudge(const struct sock *sk, struct mssfrac_tx *tx)
 	return max_t(u32, tx->seg / 2, MSSFRAC_MIN_SEG);
 }
 
-/* Discard a size chosen for another path MTU. */
-static void begin(struct mssfrac_tx *tx, u32 mss)
+/*
+ * A new path MTU, also one that leaves the MSS as it is: the caller may be
+ * searching for segments that no longer fit the path (tcp_simple_retransmit).
+ */
+static bool moved(const struct sock *sk, const struct mssfrac_tx *tx)
 {
-	tx->mss_cache = mss;
+	return tx->mss_cache != tcp_sk(sk)->mss_cache ||
+	       tx->pmtu_cookie != inet_csk(sk)->icsk_pmtu_cookie;
+}
+
+/* Discard a size chosen for another path MTU. */
+static void begin(const struct sock *sk, struct mssfrac_tx *tx)
+{
+	tx->mss_cache = tcp_sk(sk)->mss_cache;
+	tx->pmtu_cookie = inet_csk(sk)->icsk_pmtu_cookie;
 	tx->small_seg = 0;
 	tx->backoff = 0;
 	tx->wait = 0;
 	use_stock(tx, MSSFRAC_WHY_MSS);
 }
 
-/* What is acknowledged while a socket is left alone belongs to no round trip. */
-static noinline u32 leave_alone(const struct sock *sk, u32 stock)
-{
-	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
-
-	if (conn)
-		conn->rounds_seen = 0;
-	return stock;
-}
-
 /* @stock: the kernel's current segment size.  Socket lock held. */
 u32 mssfrac_tx_mss(struct sock *sk, u32 stock)
 {
 	struct mssfrac_conn *conn = mssfrac_conn_get(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
 	struct mssfrac_tx *tx = NULL;
 	struct mssfrac_round round;
 	u32 seg;
 
-	if (!conn)
-		return leave_alone(sk, stock);
+	if (!conn) {
+		mssfrac_rounds_forget(sk);
+		return stock;
+	}
 	if (conn->arm == MSSFRAC_TREATED && READ_ONCE(conn->mn->set.tx_frac) &&
 	    mssfrac_conn_ensure_policy(&conn))
 		tx = &conn->policy->tx;
 
-	/*
-	 * A new path MTU.  The caller may be searching for segments that no
-	 * longer fit the path (tcp_simple_retransmit) and needs the real MSS.
-	 */
-	if (!conn->rounds_seen || (tx && tx->mss_cache != tp->mss_cache)) {
+	if (!conn->rounds_seen || (tx && moved(sk, tx))) {
 		mssfrac_rounds_begin(sk, conn);
 		if (tx)
-			begin(tx, tp->mss_cache);
+			begin(sk, tx);
 		trace_align(sk, conn, conn->rounds.window, 0, MSSFRAC_WHY_MSS);
 		return stock;
 	}

@@ -26,6 +26,7 @@ struct mssfrac_tx {
 	u32 seg;		/* bytes; segment size in force, 0: stock */
 	u32 small_seg;		/* bytes; size for windows below one MSS */
 	u32 mss_cache;		/* the kernel's, when seg was chosen */
+	u32 pmtu_cookie;	/* likewise */
 	u32 base_wnd;		/* bytes; largest window since stock segments began */
 	u16 held;		/* rounds that went well since the last wait */
 	u16 wait;		/* rounds until the next size, or nudge */

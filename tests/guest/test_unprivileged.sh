@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What a user without privileges can do to the host by way of the module: add
 # no cost to connections of others, not keep it loaded, not take memory outside
-# of their memory cgroup, and not make others wait for a lock.
+# of their memory cgroup, and not make others wait: for a lock, or for rmmod.
 . "$(dirname "$0")/../lib.sh"
-plan 5
+plan 7
 
 TRACING=/sys/kernel/tracing
 insmod "$MODULE" || exit
@@ -18,10 +18,9 @@ defer "ip netns del b"
 ip -n b link set lo up
 
 # user COMMAND...: as a user with a user and network namespace of their own
-user() {
-	setpriv --reuid 65534 --clear-groups unshare --user --map-root-user \
-		--net -- "$@"
-}
+as_user=(setpriv --reuid 65534 --clear-groups unshare --user --map-root-user
+	--net --)
+user() { "${as_user[@]}" "$@"; }
 # traced FILTER COMMAND...: the calls that the filter's functions get meanwhile
 traced() {
 	echo "$1" >$TRACING/set_ftrace_filter &&
@@ -134,6 +133,53 @@ lockless() {
 	traced '_raw_spin_lock_bh mssfrac_counters_sum' ip netns exec b \
 		cat /proc/net/mssfrac >"$TMP/calls"
 	grep -c 'mssfrac_counters_sum <-' "$TMP/calls" &&
-		! grep -m 1 '_raw_spin_lock_bh <-mssfrac_counters_sum' "$TMP/calls"
+		! grep -m 1 -E '_raw_spin_lock_bh <-(mssfrac_counters_sum|add_shard)' \
+			"$TMP/calls"
 }
 check "reading the counters takes no lock" lockless
+
+# Steps: a container reads the counters, or writes a setting, and the page of its
+# memory that the kernel then needs never comes (userfaultfd; a container would
+# use FUSE); rmmod.  Expectation: rmmod waits for it, and no other namespace does.
+page='import ctypes, fcntl, mmap, os, struct, sys
+libc = ctypes.CDLL(None)
+faults = libc.syscall(323, 0)  # userfaultfd()
+fcntl.ioctl(faults, 0xc018aa3f, struct.pack("3Q", 0xaa, 0, 0))  # UFFDIO_API
+memory = mmap.mmap(-1, 4096)
+page = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+fcntl.ioctl(faults, 0xc020aa00,  # UFFDIO_REGISTER
+            struct.pack("4Q", page, 4096, 1, 0))
+call, path = sys.argv[1:]
+file = os.open(path, os.O_RDONLY if call == "read" else os.O_WRONLY)
+getattr(libc, call)(file, ctypes.c_void_p(page), 2)'
+blocked() {
+	local reader waits status=0
+	"${as_user[@]}" /usr/bin/python3 -c "$page" "$@" & # its own process
+	reader=$!
+	if wait_for 30 grep -q userfault /proc/$reader/wchan; then
+		rmmod mssfrac &
+		waits=$!
+		wait_for 30 grep -q '^mssfrac .*Unloading' /proc/modules || status=1
+		sleep 1 # until rmmod has come to the files
+		timeout 20 ip netns add late && timeout 20 ip netns del late ||
+			status=1
+		kill -0 $waits || status=1
+	else
+		status=1
+	fi
+	kill -KILL $reader
+	wait $reader 2>/dev/null
+	wait $waits && insmod "$MODULE" && return $status
+}
+if [ -e /proc/sys/vm/unprivileged_userfaultfd ]; then
+	sysctl -qw vm.unprivileged_userfaultfd=1
+	check "only rmmod waits for a reader of the counters that is stuck" \
+		blocked read /proc/net/mssfrac
+	check "and for a writer of a setting" \
+		blocked write /proc/sys/net/mssfrac/tx_frac
+else
+	for file in "the counters" "a setting"; do
+		skip "only rmmod waits for who is stuck in $file" \
+			"this kernel has no userfaultfd (CONFIG_USERFAULTFD)"
+	done
+fi

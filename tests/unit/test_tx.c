@@ -171,6 +171,10 @@ static void sizes(void)
 	      last_why == MSSFRAC_WHY_MSS && !conn->policy->tx.seg &&
 	      !conn->limited && !conn->rounds.window);
 	choose(MSS, WINDOW);
+	tcp.inet_conn.icsk_pmtu_cookie++;
+	check("also one that leaves the MSS as it is",
+	      mssfrac_tx_mss(sk, MSS) == MSS && !conn->policy->tx.seg);
+	choose(MSS, WINDOW);
 	tcp.inet_conn.icsk_ca_state = TCP_CA_Recovery;
 	check("recovery sends the same size",
 	      mssfrac_tx_mss(sk, MSS) == 6512);
@@ -663,7 +667,7 @@ static void hostile(void)
 
 int main(void)
 {
-	printf("KTAP version 1\n1..90\n");
+	printf("KTAP version 1\n1..91\n");
 	sizes();
 	conditions();
 	beginnings();
@@ -677,5 +681,5 @@ int main(void)
 	left_alone();
 	watches();
 	hostile();
-	return failures || cases != 90;
+	return failures || cases != 91;
 }

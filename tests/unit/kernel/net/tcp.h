@@ -118,6 +118,7 @@ struct inet_connection_sock {
 	struct sock sk;
 	u8 icsk_ca_state;
 	u8 icsk_pending;	/* the timer that runs; 0: none */
+	u32 icsk_pmtu_cookie;	/* the path MTU */
 	const void *icsk_ulp_ops;
 	struct {
 		u16 rcv_mss;
