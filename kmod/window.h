@@ -20,7 +20,8 @@
 #define MSSFRAC_MAX_OPTIONS	40	/* bytes; the maximum in a TCP header */
 /*
  * Act if more than 1/24 (4.2 %) of a window goes unused.  A change of segment
- * size disturbs the growth of the receiver's window, which can cost 1 to 2 %.
+ * size disturbs when ACKs leave and how the receiver's window grows, which can
+ * cost 1 to 2 %.
  */
 #define MSSFRAC_WORTH		24
 
@@ -31,7 +32,7 @@ static inline u32 mssfrac_whole_segments(u32 window, u32 mss)
 }
 
 /* Does using only @used of @window bytes waste enough to act? */
-static inline bool mssfrac_wasteful(u64 used, u32 window)
+static inline bool mssfrac_wasteful(u32 used, u32 window)
 {
 	return used < window - window / MSSFRAC_WORTH;
 }
@@ -146,7 +147,7 @@ static inline u32 mssfrac_segment(u32 window, u32 mss, u32 frac, u32 seg_max)
 
 	/*
 	 * An even size, so that two halves (nudge()) are exactly one
-	 * segment.  Less than two bytes per segment go unused.
+	 * segment.  It leaves less than two bytes per segment of the window.
 	 */
 	seg = window / count & ~1U;
 	return seg < MSSFRAC_MIN_SEG ? mss : seg;
