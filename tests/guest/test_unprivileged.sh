@@ -79,8 +79,8 @@ check "the owner of a namespace cannot keep the module loaded" hold user
 # Steps: 4000 connections of a memory cgroup: without the module, with it, and
 # with a policy on.  Expectation: the cgroup is charged for the states of its
 # sockets, 128 bytes each, and 256 if a policy acts on them (the accepted ends get
-# a cgroup later and are not charged).  The kernel sums its counts in batches: two
-# readings differ by up to 100 KB.
+# a cgroup later and are not charged).  The kernel sums its counts every 2 s
+# (FLUSH_TIME), or earlier once 64 pages per CPU have changed.
 mkdir "$TMP/cgroup"
 mount -t cgroup2 none "$TMP/cgroup" && defer "umount $TMP/cgroup"
 # charged: bytes of kernel memory that 4000 connections cost a new cgroup
@@ -89,7 +89,7 @@ charged() {
 	mkdir "$group" || return
 	sh -c 'echo $$ >"$1/cgroup.procs" && exec /usr/bin/python3 -c "$2" "$1"' \
 		- "$group" '
-import ctypes, os, resource, socket, sys
+import ctypes, os, resource, socket, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
 assert not ctypes.CDLL(None).setns(os.open("/run/netns/b", 0), 0x40000000)
 def slab():
@@ -102,6 +102,7 @@ kept = []
 for _ in range(4000):
     kept.append(socket.create_connection(("127.0.0.1", 7000)))
     kept.append(server.accept()[0])
+time.sleep(3)  # until the kernel has summed them
 print(slab() - before)'
 	rmdir "$group"
 }
