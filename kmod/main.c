@@ -112,6 +112,7 @@ static int __init mssfrac_init(void)
 exit_conn:
 	mssfrac_conn_exit();
 unregister_pernet:
+	remove_all_files();
 	unregister_pernet_subsys(&net_ops);
 	return err;
 }
