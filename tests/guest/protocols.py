@@ -146,8 +146,9 @@ def repaired_window():
             "5I", window[0], 0xffffffff, 0xffffffff, *window[3:]))
         option(sock, TCP_REPAIR, 0)
         sock.send(b"x")
-    # What the real window did not hold is lost, and sent again bit by bit: on a
-    # busy debug kernel that takes minutes.
+    # Mostly seconds.  But the sender does not believe a smaller window without
+    # new data acknowledged (tcp_may_update_window): while the real one is
+    # closed, its retransmission timer doubles.
     reader.join(timeout=4 * LIMIT)
     sh("tc -n a qdisc del dev va root")
     close(sock, peer)
