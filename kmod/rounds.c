@@ -30,8 +30,9 @@ void mssfrac_rounds_begin(const struct sock *sk, struct mssfrac_conn *conn)
 /* What is acknowledged while a socket is left alone belongs to no round trip. */
 void mssfrac_rounds_forget(const struct sock *sk)
 {
-	struct mssfrac_conn *conn = mssfrac_conn_find(sk);
+	struct mssfrac_conn *conn;
 
+	conn = mssfrac_conn_left_alone(sk) ? mssfrac_conn_find(sk) : NULL;
 	if (conn)
 		conn->rounds_seen = 0;
 }
