@@ -141,7 +141,8 @@ check "reading the counters takes no lock" lockless
 
 # Steps: a container reads the counters, or writes a setting, and the page of its
 # memory that the kernel then needs never comes (userfaultfd; a container would
-# use FUSE); rmmod.  Expectation: rmmod waits for it, and no other namespace does.
+# use FUSE); rmmod; two namespaces begin, one ends.  Expectation: rmmod waits for
+# the container, and no other namespace does.
 page='import ctypes, fcntl, mmap, os, struct, sys
 libc = ctypes.CDLL(None)
 faults = libc.syscall(323, 0)  # userfaultfd()
@@ -162,25 +163,25 @@ blocked() {
 		waits=$!
 		wait_for 30 grep -q '^mssfrac .*Unloading' /proc/modules || status=1
 		sleep 1 # until rmmod has come to the files
-		timeout 20 ip netns add late && timeout 20 ip netns del late ||
-			status=1
+		timeout 20 ip netns add late && timeout 20 ip netns add later &&
+			timeout 20 ip netns del late || status=1
 		kill -0 $waits || status=1
 	else
 		status=1
 	fi
 	kill -KILL $reader
 	wait $reader 2>/dev/null
-	wait $waits && insmod "$MODULE" && return $status
+	wait $waits && ip netns del later && insmod "$MODULE" &&
+		return $status
 }
+reading="only rmmod waits for a reader of the counters that is stuck"
+writing="only rmmod waits for a writer of a setting that is stuck"
 if [ -e /proc/sys/vm/unprivileged_userfaultfd ]; then
 	sysctl -qw vm.unprivileged_userfaultfd=1
-	check "only rmmod waits for a reader of the counters that is stuck" \
-		blocked read /proc/net/mssfrac
-	check "and for a writer of a setting" \
-		blocked write /proc/sys/net/mssfrac/tx_frac
+	check "$reading" blocked read /proc/net/mssfrac
+	check "$writing" blocked write /proc/sys/net/mssfrac/tx_frac
 else
-	for file in "the counters" "a setting"; do
-		skip "only rmmod waits for who is stuck in $file" \
-			"this kernel has no userfaultfd (CONFIG_USERFAULTFD)"
-	done
+	without="this kernel has no userfaultfd (CONFIG_USERFAULTFD)"
+	skip "$reading" "$without"
+	skip "$writing" "$without"
 fi
