@@ -158,7 +158,8 @@ static int stats_show(struct seq_file *seq, void *v)
 
 int mssfrac_counters_register(struct net *net)
 {
-	if (!proc_create_net_single("mssfrac", 0444, net->proc_net, stats_show,
+	/* A walk of all connections per read: only for who may see them all. */
+	if (!proc_create_net_single("mssfrac", 0400, net->proc_net, stats_show,
 				    NULL))
 		return -ENOMEM;
 	return 0;

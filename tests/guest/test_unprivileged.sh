@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What a user without privileges can do to the host by way of the module: add
 # no cost to connections of others, not keep it loaded, not take memory outside
-# of their memory cgroup, and not make others wait: for a lock, or for rmmod.
+# of their memory cgroup, not make others wait for a lock or for rmmod, and not
+# walk all connections of a namespace that they do not own.
 . "$(dirname "$0")/../lib.sh"
-plan 7
+plan 8
 
 TRACING=/sys/kernel/tracing
 insmod "$MODULE" || exit
@@ -138,6 +139,15 @@ lockless() {
 			"$TMP/calls"
 }
 check "reading the counters takes no lock" lockless
+
+# Steps: read the counters as a user of the host, as the owner of a network
+# namespace, and as root.  Expectation: the user is refused, because each read
+# walks all connections of the namespace.
+readers() {
+	setpriv --reuid 65534 --clear-groups cat /proc/net/mssfrac && return 1
+	user grep -c . /proc/net/mssfrac && grep -c . /proc/net/mssfrac
+}
+check "only root and the owner of a namespace read its counters" readers
 
 # Steps: a container reads the counters, or writes a setting, and the page of its
 # memory that the kernel then needs never comes (userfaultfd; a container would

@@ -13,7 +13,8 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
-from msstune import diagnose, perf_events, plan, rules_wait  # noqa: E402
+from msstune import collect, diagnose, perf_events, plan, rules_wait  # noqa: E402
+from msstune.errors import TuneError  # noqa: E402
 
 
 def found(**more):
@@ -314,3 +315,19 @@ def test_a_watched_task_can_fork(monkeypatch, tmp_path):
     (attributes, task, cpu), = opened
     assert (task, cpu) == (77, -1)
     assert struct.unpack("=IIQQQQQIIQQ", attributes)[6] == 0
+
+
+# --- The module's counters --------------------------------------------------
+
+def test_counters_of_the_module_that_only_root_reads(tmp_path, monkeypatch):
+    """The reason is one sentence, and a user can see what to do about it."""
+    assert collect.mssfrac(tmp_path) == {}
+    file = tmp_path / "mssfrac"
+    file.write_text("stock_tx_sized 3\ntreated_tx_sized 4\n")
+    assert collect.mssfrac(tmp_path) == {"stock_tx_sized": 3, "treated_tx_sized": 4}
+
+    def refuse(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied", str(file))
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(TuneError, match="^only root can read the module's counters$"):
+        collect.mssfrac(tmp_path)

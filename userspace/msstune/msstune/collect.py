@@ -135,8 +135,11 @@ def mssfrac(net: Path) -> dict[str, int]:
     path = net / "mssfrac"
     if not path.exists():
         return {}
-    return {key: int(value) for key, value in
-            map(str.split, path.read_text("ascii").splitlines())}
+    try:
+        text = path.read_text("ascii")
+    except PermissionError as error:
+        raise TuneError("only root can read the module's counters") from error
+    return {key: int(value) for key, value in map(str.split, text.splitlines())}
 
 
 def sysctls() -> dict[str, str]:
