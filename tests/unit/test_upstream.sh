@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The patches of Documentation/upstream: checkpatch --strict is content with each,
-# and they apply in their order.  LINUX names an unpacked kernel source; without
+# they apply in their order, and none is signed.  LINUX names an unpacked kernel source; without
 # it the one of the series is looked for in /usr/src, unpacked or packed.
 # shellcheck disable=SC2317 # case_ calls the functions
 set -u
@@ -55,14 +55,27 @@ complete() {
 	[ "$numbers" = "$(seq -f "%g/${#patches[@]}" 0 ${#patches[@]} | tr '\n' ' ')" ]
 }
 
+# Only the person who sends a patch can sign it.
+unsigned() {
+	! grep -H -n -i '^signed-off-by:' "$@"
+}
+
+# A signature that the check must find.
+finds_signature() {
+	sed 's/^---$/Signed-off-by: A <a@example.org>\n---/' "${patches[0]}" \
+		>"$tmp/signed.patch"
+	! unsigned "$tmp/signed.patch"
+}
+
 applies() {
 	git -C "$tmp/linux" apply --verbose "${patches[@]}"
 }
 
 style() {
 	# A new file asks for a line in MAINTAINERS; the networking lines match it.
+	# The signature is added by the person who sends the patch.
 	perl "$tmp/linux/scripts/checkpatch.pl" --no-tree --strict --terse \
-		--show-types --ignore FILE_PATH_CHANGES "$1"
+		--show-types --ignore FILE_PATH_CHANGES,MISSING_SIGN_OFF "$1"
 }
 
 # A finding that the check must make.
@@ -73,13 +86,17 @@ objects() {
 
 echo "KTAP version 1"
 if ! take_source 2>"$tmp/out"; then
-	echo "1..2"
+	echo "1..4"
 	case_ "the series is complete" complete
-	echo "ok 2 the patches apply, and pass checkpatch # SKIP no linux-source-$SERIES, which is not part of Debian 12; set LINUX to its folder"
+	case_ "no patch is signed" unsigned "$TOP"/Documentation/upstream/0*.patch
+	case_ "a signature would be found" finds_signature
+	echo "ok 4 the patches apply, and pass checkpatch # SKIP no linux-source-$SERIES, which is not part of Debian 12; set LINUX to its folder"
 	exit $bad
 fi
-echo "1..$((${#patches[@]} + 3))"
+echo "1..$((${#patches[@]} + 5))"
 case_ "the series is complete" complete
+case_ "no patch is signed" unsigned "$TOP"/Documentation/upstream/0*.patch
+case_ "a signature would be found" finds_signature
 case_ "the patches apply in their order" applies
 for patch in "${patches[@]}"; do
 	case_ "checkpatch: ${patch##*/}" style "$patch"
