@@ -263,6 +263,7 @@ struct probe_costs {
 };
 
 /* One instruction of classic BPF, as libpcap makes them; at most so many. */
+#define PCAP_BYTES	128	/* of a packet, from IP on; a power of two */
 #define PCAP_INSNS	512	/* a power of two: indices are masked */
 struct pcap_insn {
 	__u16 code;

@@ -15,7 +15,6 @@
 const volatile struct pcap_insn pcap_insns[PCAP_INSNS] = {};
 const volatile __u32 pcap_length = 0;
 
-#define PCAP_BYTES	128	/* a power of two: offsets are masked */
 #define PCAP_NESTED	4	/* an interrupt's packet within a process's */
 
 struct pcap_state {
