@@ -142,7 +142,7 @@ over() {
 }
 in_ns_listening() { ip netns exec "$1" ss -Hltn | grep -q ":$2 "; }
 
-plan 18
+plan 19
 
 # Steps: list the stages, as root and as nobody.
 # Expected: at least 12 receive and 8 transmit stages are there.
@@ -278,6 +278,34 @@ case_top() {
 			rows && grep -q '^Account: ' frame
 }
 check "top --once prints a frame" case_top
+
+tm() { tmux -S "$TMP/tmux" -f /dev/null "$@"; }
+screen_has() { tm capture-pane -p >screen && grep -qE -- "$1" screen; }
+# Steps: the live screen during a transfer, and `g` for each further group.
+# Expected: rows for the port, for both devices and both namespaces.
+case_groups() {
+	local load by row rc=0
+	ip netns exec a iperf3 -c 10.9.0.2 -t 60 -b 20M >/dev/null &
+	load=$!
+	tm new-session -d -x 80 -y 40 "$PP top --sample 1 -i 1" || return
+	while read -r by row && [ $rc = 0 ]; do
+		wait_for 30 screen_has "^By $by," &&
+			wait_for 30 screen_has "^ *[0-9.]+ .* $row\$" || rc=1
+		tm send-keys g
+	done <<-EOF
+		path rx .*
+		stage rx .*
+		end rx .*
+		port port 5201
+		device (v[ab]|interface [0-9]+ of namespace [0-9]+)
+		namespace ([ab]|namespace [0-9]+)
+	EOF
+	kill $load
+	sed 's/^/# /' screen
+	tm kill-server
+	return $rc
+}
+check "top groups by port, device and namespace" case_groups
 
 # Steps: record one address of the loopback; 5 packets to another, 7 to it;
 # interrupt.  Expected: status 0, the file valid, exactly the 7 in it.

@@ -318,7 +318,7 @@ static int load(struct session *s, char *err, size_t len)
 		.stage_times = s->skel->maps.stage_times,
 		.path_states = s->config.state ? s->skel->maps.path_states :
 			       NULL,
-		.groups = s->config.stage_groups ? s->skel->maps.groups : NULL,
+		.groups = s->config.groups ? s->skel->maps.groups : NULL,
 		.path_entries = s->skel->bss->path_entries,
 		.tracked_pkts = s->skel->bss->tracked_pkts,
 		.tracked_keys = s->skel->bss->tracked_keys,
