@@ -163,13 +163,6 @@ DEFAULTS = {"net.ipv4.tcp_rmem": (131072, 1 << 20),
             "net.ipv4.tcp_wmem": (16384, 1 << 20)}
 
 
-def _numbers(value: str) -> list[int] | None:
-    try:
-        return [int(word, 0) for word in value.split()]
-    except ValueError:
-        return None
-
-
 def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
     """All findings for one sysctl."""
     def found(level: str, rule: str, why: str, source: str) -> Finding:
@@ -186,13 +179,14 @@ def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
     if machine.kernel:
         for parts in lint_kernel.check(item, machine.kernel):
             yield found(*parts)
-    numbers = _numbers(item.value)
+    numbers = units.kernel_numbers(item.value)
+    value = str(numbers[0]) if numbers and len(numbers) == 1 else item.value
     known = {*SWITCHES, *CEILINGS, *NOT_LOWER, *PAGES, *INTS, *lint_values.KEYS}
     if item.key in known and not numbers:
         yield found("error", "not-a-number",
                     "the value must be whole numbers; the write fails", IP_SYSCTL)
         return
-    if item.key in SWITCHES and item.value == SWITCHES[item.key][0]:
+    if item.key in SWITCHES and value == SWITCHES[item.key][0]:
         yield found(*SWITCHES[item.key][1:])
     if not numbers:
         return
@@ -207,7 +201,7 @@ def assignment(item: Assignment, machine: Machine) -> Iterator[Finding]:
                     f"outside 1..{INT_MAX}: the write fails (EINVAL), and the "
                     "old value stays", IP_SYSCTL)
         return
-    for parts in lint_values.check(item.key, item.value, numbers, machine.page):
+    for parts in lint_values.check(item.key, value, numbers, machine.page):
         yield found(*parts)
     if item.key in CEILINGS and numbers[0] > CEILINGS[item.key][0]:
         yield found(*CEILINGS[item.key][1:])

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from . import lint_rules, system
-from .errors import UsageError
+from . import lint_rules, system, units
+from .errors import NotSupported, UsageError
 from .lint_items import Assignment, dotted
 from .setting import Setting
+
+
+#: Lists of numbers, which the kernel prints as ranges.
+_LISTS = ("net.ipv4.ip_local_reserved_ports",)
 
 
 class Sysctl(Setting):
@@ -34,9 +38,31 @@ class Sysctl(Setting):
         system.write_value(self.path, value if value.endswith("\n")
                            else value + "\n")
 
+    def same(self, one: str, other: str) -> bool:
+        if super().same(one, other):
+            return True
+        if self.target in _LISTS:
+            try:
+                return units.numbers(one) == units.numbers(other)
+            except ValueError:
+                return False
+        numbers = units.kernel_numbers(one)
+        return numbers is not None and numbers == units.kernel_numbers(other)
+
     def check(self, value: str) -> None:
+        self._check_writable()
         memory = lint_rules.Machine(1 << 62)  # what RAM allows is plan's matter
         for found in lint_rules.assignment(
                 Assignment("", 0, self.target, " ".join(value.split())), memory):
             if found.level == "error":
                 raise UsageError(f"{self.name}={value}: {found.why}")
+
+    def _check_writable(self) -> None:
+        try:
+            mode = self.path.stat().st_mode
+        except OSError:
+            return  # read() reports it
+        if not mode & 0o222:
+            raise NotSupported(
+                f"{self.name}: this network namespace has no such key of its own, and "
+                "cannot write the one it shows; set it in the initial one")

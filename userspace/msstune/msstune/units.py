@@ -57,6 +57,16 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return check
 
 
+def kernel_numbers(text: str) -> list[int] | None:
+    """The numbers of a sysctl as the kernel reads them, hexadecimal after 0x and octal
+    after 0; None: there is something else."""
+    words = text.split()
+    if not all(re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", word)
+               for word in words):
+        return None
+    return [int(re.sub(r"\b0(?=[0-7])", "0o", word), 0) for word in words]
+
+
 def numbers(text: str) -> set[int]:
     """Those of a list such as 0-3,8; it may be empty."""
     found: set[int] = set()
