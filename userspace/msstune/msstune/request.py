@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import permissions, settings
-from .errors import UsageError
+from .errors import TuneError, UsageError
 from .permissions import Permissions
 from .transaction import Change, TransactionManager
 
@@ -44,17 +44,35 @@ class Request:
 
     def changes(self) -> list[Change]:
         """The changes that are not in force already; all are shown."""
-        needed = []
+        needed, same_names = [], set()
         for change in changes_of(self.settings, self.root):
             old = change.setting.read()
             same = change.setting.same(old, change.new)
             self.tell(f"{change.setting.name}: {' '.join(old.split())} -> "
                       + ("the same" if same else change.new))
-            if not same:
+            if same:
+                same_names.add(change.setting.name)
+            else:
                 needed.append(change)
+        self._check_pending(same_names)
         if not needed:
             self.tell("nothing to change")
         return needed
+
+    def _check_pending(self, names: set[str]) -> None:
+        """Raise if values of @names are there only until a timer undoes them."""
+        try:
+            pending = self.manager().pending()
+        except TuneError:
+            if self.yes:
+                raise
+            return  # another user may see what would change
+        theirs = [e.name for e in pending.entries if e.name in names] if pending else []
+        if pending and theirs:
+            raise TuneError(
+                f"{', '.join(theirs)}: set by change {pending.number}, which waits for "
+                "confirmation and is undone otherwise: run msstune confirm or msstune "
+                "rollback first")
 
 
 @dataclass(frozen=True)
