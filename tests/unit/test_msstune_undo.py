@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Undo when the disk fails, the journal is damaged, or another user wrote it."""
+import argparse
 import errno
+import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -15,8 +18,8 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (journal, rollback_timer, set_sysctl,  # noqa: E402
-                     settings)
+from msstune import (cmd_journal, journal, rollback_timer,  # noqa: E402
+                     set_sysctl, settings)
 from msstune.errors import TuneError  # noqa: E402
 from msstune.transaction import Change  # noqa: E402
 
@@ -182,8 +185,8 @@ def damage(manager, old, new):
 
 
 @pytest.mark.parametrize("old, undone", [
-    (b'{"op": "applied"', 3), (b'{"op": "done", "n": 1', 3),
-    (b'{"op": "begin"', 3), (b'{"op": "intent", "n": 1', 2)])
+    (b'"op": "applied"', 3), (b'"op": "done", "n": 1', 3),
+    (b'"op": "begin"', 3), (b'"op": "intent", "n": 1', 3)])
 def test_a_damaged_journal_stops_nothing(quick, root, old, undone):
     before = snapshot(root)
     quick.go()
@@ -198,6 +201,66 @@ def test_a_damaged_journal_stops_nothing(quick, root, old, undone):
     assert [t.state for t in quick.transactions()] == ["ended", "ended"]
     now = snapshot(root)
     assert len([key for key in now if now[key] == before[key]]) == 1 + undone
+
+
+def damages(text, size):
+    """The name and content of a journal @text, damaged in every way."""
+    chosen = random.Random(7)
+    for _ in range(60):
+        at = chosen.randrange(len(text))
+        yield f"bit {at}", (text[:at] + bytes([text[at] ^ 1 << chosen.randrange(8)])
+                            + text[at + 1:]).ljust(size, b"\0")
+        yield f"cut at {at}", text[:at]
+        yield f"zero from {at}", text[:at].ljust(size, b"\0")
+        yield f"zero before {at}", (bytes(at) + text[at:]).ljust(size, b"\0")
+    lines = text.splitlines(keepends=True)
+    for at in range(len(lines)):
+        yield f"no line {at}", b"".join(
+            lines[:at] + lines[at + 1:]).ljust(size, b"\0")
+    yield "empty", b""
+
+
+def test_no_damage_is_called_undone(quick, root, state, capsys):
+    """All is restored, or the damage is reported: with status 1 and the file."""
+    before = snapshot(root)
+    quick.go()
+    quick.confirm()
+    path = quick.transactions()[-1].path
+    whole, after = path.read_bytes(), snapshot(root)
+    wrong, reported = [], 0
+    for name, data in damages(whole.rstrip(b"\0"), len(whole)):
+        for file in quick.journal.folder.iterdir():
+            file.unlink()
+        path.write_bytes(data)
+        path.chmod(0o600)
+        for key, content in after.items():
+            (root / key).write_bytes(content)
+        arguments = argparse.Namespace(state=state, root=root, json=False, all=True,
+                                       number=None, settings=())
+        status = cmd_journal.rollback(arguments)
+        out = capsys.readouterr().out
+        damaged = status == 1 and "journal is damaged" in out and str(path) in out
+        reported += damaged
+        if not damaged and (snapshot(root) != before or "1: undone" not in out):
+            wrong.append((name, status, out))
+        assert cmd_journal.rollback(arguments) == 0  # it is reported once
+        capsys.readouterr()
+    assert not wrong
+    assert reported > 100
+
+
+def test_a_journal_of_an_older_version(quick, root):
+    """Without checksums and numbers of lines."""
+    before = snapshot(root)
+    quick.go()
+    path = quick.transactions()[-1].path
+    path.write_bytes(b"".join(
+        json.dumps({key: value for key, value in json.loads(line).items()
+                    if key not in ("crc", "i", "size", "settings")}).encode() + b"\n"
+        for line in path.read_bytes().rstrip(b"\0").splitlines()))
+    assert quick.transactions()[-1].state == "waiting"
+    quick.rollback()
+    assert snapshot(root) == before
 
 
 def test_the_timer_has_a_copy_of_a_damaged_journal(state, root):

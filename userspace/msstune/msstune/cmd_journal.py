@@ -57,7 +57,8 @@ def add(commands: options.Commands) -> None:
 def changed(done: Sequence[Transaction]) -> dict[str, Any]:
     """What apply, confirm and rollback print with --json."""
     return {"format": "msstune-changes", "version": 1, "changes": [
-        {"number": t.number, "state": t.state, "ended": t.ended or "",
+        {"number": t.number, "state": "damaged" if t.damaged else t.state,
+         "ended": t.ended or "",
          "settings": [_setting(e) for e in t.entries]} for t in done]}
 
 
@@ -76,10 +77,11 @@ def _summary(manager: TransactionManager, t: Transaction) -> str:
     if t.refused:
         return f"not used: {t.path}: {t.refused}"
     if t.ended:
-        return f"ended: {t.ended}"
+        return f"ended: {t.ended}" + (
+            f"; its journal is damaged ({t.path}: {t.damaged})" if t.damaged else "")
     if t.damaged:
-        return (f"its journal is damaged ({t.path}: {t.damaged}): msstune rollback "
-                f"{t.number} undoes what can be read")
+        return (f"its journal is damaged ({t.path}: {t.damaged}); its settings may be "
+                f"in force: msstune rollback {t.number} undoes what can be read")
     if t.begin["boot"] != manager.boot:
         return "of an earlier boot: the reboot ended it"
     if t.state == "unfinished":
@@ -103,7 +105,7 @@ def _setting(entry: Entry) -> dict[str, Any]:
 def status(args: argparse.Namespace) -> int:
     manager = TransactionManager(args.state, args.root)
     rows = []
-    for t in manager.transactions():
+    for t in manager.transactions(ended=args.all):
         if t.ended and not args.all:
             continue
         live = not t.ended and t.begin.get("boot", manager.boot) == manager.boot
@@ -136,11 +138,14 @@ def rollback(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(changed(chosen)))
     for t in () if args.json else chosen:
-        print(f"{t.number}: " + ("of an earlier boot: nothing to undo"
-                                 if t.ended == "reboot" else "undone"))
+        print(f"{t.number}: " + (
+            "of an earlier boot: nothing to undo" if t.ended == "reboot" else
+            f"its journal is damaged ({t.path}: {t.damaged}); only the settings above "
+            "were handled, others of this change may still be in force"
+            if t.damaged else "undone"))
     if not chosen and not args.json:
         print("nothing to undo")
-    return 1 if left or any(t.unlogged for t in chosen) else 0
+    return 1 if left or any(t.unlogged or t.damaged for t in chosen) else 0
 
 
 def export_file(args: argparse.Namespace) -> int:

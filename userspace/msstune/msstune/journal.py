@@ -6,6 +6,10 @@ A step that was announced and not reported as done may or may not have happened;
 the transaction finds out by reading the setting.  The space for all lines is
 allocated with the first one, as zero bytes behind the last line, so that a full
 disk cannot stop an undo.  An incomplete last line does not count.
+
+A journal gets its name only with its first line on disk, which holds the size of
+the file and all settings of the change.  Each line has its number and a checksum.
+So a damaged journal is always told from one that a crash cut short.
 """
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ import os
 import re
 import stat
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,6 +33,9 @@ Record = dict[str, Any]
 _NAME = re.compile(r"([0-9]+)\.jsonl(\.damaged)?")
 BLOCK = 4096
 SPARE = 512     # bytes for the result of one setting, beyond its announcement
+KEPT = 100      # journals of ended changes, below ENDED
+ENDED = "ended"
+_CHECKED = re.compile(rb'\{"crc": "([0-9a-f]{8})", (.*\})')
 
 
 @dataclass
@@ -40,7 +48,8 @@ class Entry:
     identity: str = ""
     reason: str = ""
     got: str | None = None      # value in force after the write; None: unknown
-    undone: str | None = None   # restored, unchanged, drifted, gone, failed
+    #: restored, unchanged, inherited, drifted, gone, failed
+    undone: str | None = None
     n: int = -1                 # its number in the journal
 
 
@@ -118,17 +127,20 @@ class Journal:
             if why:
                 raise TuneError(f"{folder}: {why}; its journals are not used")
 
-    def _files(self) -> list[tuple[int, Path]]:
-        """Number and path of each journal, oldest first."""
-        try:
-            names = os.listdir(self.folder)
-        except FileNotFoundError:
-            return []
-        except PermissionError as error:
-            raise TuneError(f"{self.folder}: permission denied; only root can see "
-                            "what is applied") from error
-        return sorted((int(match[1]), self.folder / match[0])
-                      for match in map(_NAME.fullmatch, names) if match)
+    def _files(self, *folders: Path) -> list[tuple[int, Path]]:
+        """Number and path of each journal in @folders, oldest first."""
+        found = []
+        for folder in folders or (self.folder,):
+            try:
+                names = os.listdir(folder)
+            except FileNotFoundError:
+                continue
+            except PermissionError as error:
+                raise TuneError(f"{folder}: permission denied; only root can see "
+                                "what is applied") from error
+            found += [(int(match[1]), folder / match[0])
+                      for match in map(_NAME.fullmatch, names) if match]
+        return sorted(found)
 
     def append(self, path: Path, record: Record) -> None:
         """Returns when the line is on disk."""
@@ -137,11 +149,11 @@ class Journal:
     def _write(self, path: Path, flags: int, record: Record,
                size: int = 0) -> None:
         """Write a line behind the last one, and zero bytes up to @size."""
-        line = (json.dumps(record) + "\n").encode()
         fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
             text = _content(fd)
             start = text.rfind(b"\n") + 1
+            line = _line({"i": text.count(b"\n") + 1, **record})
             # A crash may have left a part of a line: overwrite all of it.
             data = line.ljust(max(len(text) - start, size), b"\0")
             while data:
@@ -153,31 +165,65 @@ class Journal:
 
     def begin(self, record: Record, entries: Sequence[Entry]) -> Transaction:
         """A new journal, with space for all that may happen to @entries."""
-        number = max((number for number, _ in self._files()), default=0) + 1
+        number = max((number for number, _ in self._files(
+            self.folder, self.folder / ENDED)), default=0) + 1
         path = self.folder / f"{number:06d}.jsonl"
-        need = len(json.dumps(record)) + 2 * BLOCK + sum(
-            2 * len(json.dumps(vars(entry))) + 2 * SPARE for entry in entries)
+        record = {**record, "size": 0, "settings": [
+            [e.n, e.name, e.old, e.new, e.identity] for e in entries]}
+        size = len(json.dumps(record)) + 2 * BLOCK + sum(
+            3 * len(json.dumps(vars(entry))) + 3 * SPARE for entry in entries)
+        record["size"] = size // BLOCK * BLOCK + BLOCK
+        new = path.with_suffix(".new")
         try:
-            self._write(path, os.O_RDWR | os.O_CREAT | os.O_EXCL,
-                        {"op": "begin", **record}, need // BLOCK * BLOCK + BLOCK)
+            with suppress(FileNotFoundError):
+                os.unlink(new)
+            self._write(new, os.O_RDWR | os.O_CREAT | os.O_EXCL,
+                        {"op": "begin", **record}, record["size"])
+            os.rename(new, path)
             folder = os.open(self.folder, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(path)
+            for name in (new, path):
+                with suppress(OSError):
+                    os.unlink(name)
             raise TuneError(f"{path}: {error.strerror}; nothing was changed"
                             ) from error
         return Transaction(number, path, record)
 
-    def load(self) -> list[Transaction]:
-        """All changes, oldest first."""
-        files = self._files()
+    def load(self, ended: bool = False) -> list[Transaction]:
+        """All changes, oldest first; with @ended also those that tidy() moved."""
+        files = self._files(self.folder, *[self.folder / ENDED] * ended)
         if files:
             self._check_folder()
         return [t for t in (_read(*one) for one in files) if t]
+
+    def stored(self, transaction: Transaction) -> Transaction | None:
+        """One change as stored by now, if it can be read."""
+        path = transaction.path
+        for one in (path, path.parent / ENDED / path.name):
+            found = _read(transaction.number, one)
+            if found:
+                return None if found.damaged or found.refused else found
+        return None
+
+    def tidy(self, known: Sequence[Transaction]) -> None:
+        """Move ended changes of @known out of the way, so that no command has to
+        read them again, and delete all but the newest KEPT.  Never fails."""
+        folder = self.folder / ENDED
+        moved = False
+        for transaction in known:
+            if transaction.ended and not transaction.refused:
+                with suppress(OSError):
+                    os.makedirs(folder, mode=0o700, exist_ok=True)
+                    os.rename(transaction.path, folder / transaction.path.name)
+                    moved = True
+        if moved:
+            for _, path in self._files(folder)[:-KEPT]:
+                with suppress(OSError):
+                    os.unlink(path)
 
     def quarantine(self, transaction: Transaction) -> None:
         """Mark a damaged journal by its name."""
@@ -223,19 +269,38 @@ def _distrust(info: os.stat_result, kind: Any, name: str) -> str:
     return ""
 
 
+def _line(record: Record) -> bytes:
+    body = json.dumps(record)
+    return (f'{{"crc": "{zlib.crc32(body.encode()):08x}", {body[1:]}\n').encode()
+
+
+def _record(line: bytes, number: int) -> Record:
+    """The record of line @number.  Lines of older versions have no checksum."""
+    if not line.startswith(b'{"op": '):
+        checked = _CHECKED.fullmatch(line)
+        if not checked or zlib.crc32(b"{" + checked[2]) != int(checked[1], 16):
+            raise ValueError("checksum")
+        line = b"{" + checked[2]
+    record = json.loads(line)
+    if record.pop("i", number) != number:
+        raise ValueError("number")
+    return dict(record)
+
+
 def _read(number: int, path: Path) -> Transaction | None:
-    """None: a journal whose first line never reached the disk."""
+    """None: moved at this moment."""
     transaction = Transaction(number, path, {})
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
                      | os.O_NONBLOCK)
     except FileNotFoundError:
-        return None  # renamed at this moment
+        return None
     except OSError as error:
         transaction.refused = str(error.strerror)
         return transaction
     try:
-        transaction.refused = _distrust(os.fstat(fd), stat.S_ISREG, "plain file")
+        info = os.fstat(fd)
+        transaction.refused = _distrust(info, stat.S_ISREG, "plain file")
         if transaction.refused:
             return transaction
         text = _content(fd)
@@ -244,15 +309,18 @@ def _read(number: int, path: Path) -> Transaction | None:
         return transaction
     finally:
         os.close(fd)
-    lines = text.split(b"\n")[:-1]
-    for at, line in enumerate(lines, 1):
+    damaged = []
+    for at, line in enumerate(text.split(b"\n")[:-1], 1):
         try:
-            _take(transaction, json.loads(line))
+            _take(transaction, _record(line, at))
         except (ValueError, LookupError, TypeError, AttributeError, StopIteration):
-            transaction.damaged = f"line {at}"
-    if lines and "boot" not in transaction.begin:
-        transaction.damaged = "line 1"
-    return transaction if lines else None
+            damaged.append(f"line {at}")
+    if "boot" not in transaction.begin:
+        damaged.insert(0, "line 1")
+    elif info.st_size < transaction.begin.get("size", 0):
+        damaged.append("its end is missing")
+    transaction.damaged = damaged[0] if damaged else ""
+    return transaction
 
 
 def _take(t: Transaction, record: Record) -> None:
@@ -264,6 +332,9 @@ def _take(t: Transaction, record: Record) -> None:
                 and isinstance(record["time"], (int, float))):
             raise ValueError("begin")
         t.begin = record
+        # If a crash or damage hides that they were written, undo must find out.
+        t.entries = [Entry(name, old, new, identity, n=n) for
+                     n, name, old, new, identity in record.get("settings", ())]
     elif op == "timer":
         t.timer = {"pid": int(record["pid"]), "start": int(record["start"]),
                    "unit": str(record["unit"])}
@@ -272,12 +343,15 @@ def _take(t: Transaction, record: Record) -> None:
         if not isinstance(n, int) or not all(
                 isinstance(value, str) for value in record.values()):
             raise ValueError("intent")
-        t.entries.append(Entry(**record, n=n))
-    elif op in ("done", "undo"):
+        t.entries = [e for e in t.entries if e.n != n] + [Entry(**record, n=n)]
+        t.entries.sort(key=lambda entry: entry.n)
+    elif op in ("done", "undo", "inherit"):
         # A damaged line before it may have been the intent of another entry.
         entry = next(e for e in t.entries if e.n == record["n"])
         if op == "done":
             entry.got = str(record["got"])
+        elif op == "inherit":
+            entry.old = str(record["old"])
         else:
             entry.undone = str(record["result"])
     elif op == "applied":

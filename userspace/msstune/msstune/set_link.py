@@ -46,7 +46,7 @@ class _Number(DeviceSetting):
                              f"{self.kind}:DEVICE=NUMBER")
 
     def read(self) -> str:
-        return str(show(self.device)[self.key])
+        return str(show(self.device).get(self.key, 0))  # ip(8) leaves out a 0
 
     def write(self, value: str) -> None:
         system.run("ip", "link", "set", "dev", self.device, self.word, value)

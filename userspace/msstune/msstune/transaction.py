@@ -54,8 +54,9 @@ class TransactionManager:
 
     # --- State -------------------------------------------------------------
 
-    def transactions(self) -> list[Transaction]:
-        return self.journal.load()
+    def transactions(self, ended: bool = False) -> list[Transaction]:
+        """All changes; @ended: also those that ended before the last one began."""
+        return self.journal.load(ended)
 
     def pending(self) -> Transaction | None:
         """The one change that is neither confirmed nor ended, if any."""
@@ -71,6 +72,8 @@ class TransactionManager:
             current = setting.read()
         except (TuneError, OSError) as error:
             return f"gone: {error}"
+        except Exception as error:  # one value must not keep others from being shown
+            return f"gone: it could not be read: {error!r}"
         if setting.same(current, entry.got or entry.new):
             return "in force"
         if setting.same(current, entry.old):
@@ -81,12 +84,15 @@ class TransactionManager:
 
     def recover(self) -> None:
         """End a change left by a crash, a reboot or a dead timer.  Holds the lock."""
-        for damaged in self.transactions():
+        known = self.transactions()
+        self.journal.tidy(known)
+        for damaged in known:
             if damaged.state == "damaged" and not self._of_earlier_boot(damaged):
                 self.journal.quarantine(damaged)
                 self.say(f"{damaged.number}: its journal is damaged "
-                         f"({damaged.path}: {damaged.damaged}); msstune rollback "
-                         f"{damaged.number} undoes what can be read")
+                         f"({damaged.path}: {damaged.damaged}); its settings may be "
+                         f"in force; msstune rollback {damaged.number} undoes what "
+                         "can be read")
             elif damaged.refused:
                 self.say(f"{damaged.number}: {damaged.path}: {damaged.refused}; this "
                          "journal is not used")
@@ -261,7 +267,7 @@ class TransactionManager:
                     transaction.ended = "reboot"
                     continue
                 try:
-                    self.undo(transaction, "rollback")
+                    self.undo(transaction, "rollback", known)
                 except TuneError as error:
                     failed.append(str(error))
                     continue
@@ -299,16 +305,24 @@ class TransactionManager:
 
     def _stored(self, transaction: Transaction) -> Transaction:
         """The change as stored by now, or as known here if that is unreadable."""
-        return next((t for t in self._readable() if t.number == transaction.number),
-                    transaction)
+        try:
+            return self.journal.stored(transaction) or transaction
+        except (TuneError, OSError):
+            return transaction
 
-    def undo(self, transaction: Transaction, why: str) -> None:
+    def undo(self, transaction: Transaction, why: str,
+             known: Sequence[Transaction] | None = None) -> None:
         """Undo the entries backwards, each by compare and swap.  Holds the lock.
-        Nothing here depends on the journal, nor on a terminal."""
+        Nothing here depends on the journal, nor on a terminal.  @known: all changes,
+        if they were read already."""
+        newer = [t for t in (self._readable() if known is None else known)
+                 if t.number > transaction.number and not t.ended and not t.refused
+                 and not self._of_earlier_boot(t)]
         for entry in reversed(transaction.entries):
             if entry.undone and entry.undone != "failed":
                 continue
-            entry.undone, told = self._undo_one(entry)
+            entry.undone, told = (self._inherited(entry, newer)
+                                  or self._undo_one(entry))
             self._log(transaction, "undo", n=entry.n, result=entry.undone)
             self._report(f"  {entry.name}: {told}")
         if any(entry.undone == "failed" for entry in transaction.entries):
@@ -322,6 +336,26 @@ class TransactionManager:
                          f"({transaction.path}: {transaction.unlogged}); run msstune "
                          "rollback again when it can")
 
+    def _inherited(self, entry: Entry,
+                   newer: Sequence[Transaction]) -> tuple[str, str] | None:
+        """The value to restore goes to the next change of the same setting, if there
+        is one, so that any order of undoing ends with the oldest value."""
+        heir, its = next(((t, e) for t in newer for e in t.entries
+                          if (e.name, e.identity) == (entry.name, entry.identity)
+                          and e.undone in (None, "failed")), (None, None))
+        if heir is None or its is None:
+            return None
+        try:
+            if not named(entry.name, self.root).same(its.old, entry.got or entry.new):
+                return "drifted", ("another writer set "
+                                   f"{' '.join(its.old.split())}; left alone")
+            self._append(heir, "inherit", n=its.n, old=entry.old)
+        except Exception as error:  # it must not keep others from being restored
+            return "failed", f"change {heir.number} could not take over: {error}"
+        its.old = entry.old
+        return "inherited", (f"change {heir.number} set it again; undoing that restores "
+                             f"{' '.join(entry.old.split())}")
+
     def _report(self, text: str) -> None:
         with suppress(OSError, ValueError):
             self.say(text)
@@ -334,7 +368,7 @@ class TransactionManager:
                 return "gone", "this name now belongs to another device; left alone"
             current = setting.read()
             if setting.same(current, entry.old):
-                return "unchanged", f"{old} is in force already"
+                return "unchanged", f"has its old value, {old}"
             if entry.got is None:
                 ours = setting.took(entry.new, current)
             else:
@@ -342,7 +376,7 @@ class TransactionManager:
         except (TuneError, OSError) as error:
             return "gone", f"left alone: {error}"
         except Exception as error:  # it must not keep others from being restored
-            return "failed", f"could not be read: {error!r}"
+            return "gone", f"left alone: it could not be read: {error!r}"
         if not ours:
             return "drifted", (f"another writer set {' '.join(current.split())}; "
                                "left alone")
