@@ -3,6 +3,7 @@
 files and scripts are read; which file takes effect."""
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -320,6 +321,81 @@ def test_ansible_tasks(tmp_path):
         ("net.ipv4.tcp_sack", "0", 13), ("net.ipv4.tcp_dsack", "0", 14),
         ("net.ipv4.tcp_frto", "0", 20), ("net.ipv4.tcp_recovery", "0", 21),
         ("net.ipv4.tcp_congestion_control", "${ congestion }", 29)]
+
+
+def test_yaml_that_removes_a_setting_or_lists_words(tmp_path):
+    assert read(tmp_path, """
+- ansible.posix.sysctl:
+    name: net.ipv4.tcp_sack
+    value: "0"
+    state: absent
+services:
+  web:
+    sysctls:
+      - net.ipv4.tcp_window_scaling=0
+      - "net.ipv4.tcp_wmem=1 1 1"
+      - net.ipv4.tcp_dsack: 0
+""", "compose.yml") == [("net.ipv4.tcp_window_scaling", "0", 9),
+                        ("net.ipv4.tcp_wmem", "1 1 1", 10),
+                        ("net.ipv4.tcp_dsack", "0", 11)]
+
+
+def test_settings_that_a_script_puts_into_a_file(tmp_path):
+    assert read(tmp_path, r"""#!/bin/bash
+echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf
+printf 'net.ipv4.tcp_rmem = 1 1 1\n' | sudo tee -a /etc/sysctl.d/99-local.conf
+echo -e "net.ipv4.tcp_frto=0\nnet.ipv4.tcp_mem = 0 0 0" >> /etc/sysctl.conf
+sed -i 's/^net.ipv4.tcp_ecn.*/net.ipv4.tcp_ecn = 0/' /etc/sysctl.conf
+sed -i '$ a net.ipv4.tcp_dsack=0' /etc/sysctl.conf
+sysctl -w net.ipv4.tcp_fack=0 2>/dev/null
+echo "net.ipv4.tcp_recovery = 0"
+""") == [("net.ipv4.tcp_sack", "0", 2), ("net.ipv4.tcp_rmem", "1 1 1", 3),
+         ("net.ipv4.tcp_frto", "0", 4), ("net.ipv4.tcp_mem", "0 0 0", 4),
+         ("net.ipv4.tcp_ecn", "0", 5), ("net.ipv4.tcp_dsack", "0", 6),
+         ("net.ipv4.tcp_fack", "0", 7)]
+
+
+@pytest.mark.parametrize("name, text, level, why", [
+    ("a.sh", "sysctl -w net.ipv4.tcp_sack = 0", "error", "refuses each of these words"),
+    ("a.conf", "sysctl -w net.ipv4.tcp_sack=0", "error", "no name of a key"),
+    ("a.conf", "\ufeffnet.ipv4.tcp_sack = 0", "error", "byte-order mark"),
+    ("a.conf", "\x1b[31mnet.ipv4.tcp_sack = 0", "error", "no name of a key"),
+    ("a.conf", "net.ipv4.tcp_sack = 0 # broken", "error", "without SACK"),
+    ("a.conf", "net.ipv4.tcp_sack = 0x0", "error", "without SACK")])
+def test_lines_that_fail_or_do_more_than_they_seem(tmp_path, name, text, level, why):
+    path = tmp_path / name
+    path.write_text(text + "\n")
+    found, = lint.check({str(path): lint_read.read(path)}, MACHINE)
+    assert found.level == level and why in found.why
+
+
+@pytest.mark.parametrize("name, text, status", [
+    ("a.sh", "#!/bin/sh\nls\n", 2), ("a.yml", "- name: net.ipv4.tcp_sack\n", 2),
+    ("a.conf", "net\n", 1), ("a.txt", "", 0),
+    ("a.conf", "# only\n\n; comments\n", 0),
+    ("a.conf", "[main]\nsummary=x\n[cpu]\ngovernor=powersave\n", 0)])
+def test_a_file_without_settings(tmp_path, name, text, status):
+    path = tmp_path / name
+    path.write_text(text)
+    for more in ((), ("--json",)):
+        done = subprocess.run([TOOL, "lint", *more, path], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode == status, done
+        assert (f"{path}: no setting was found in it" in done.stderr) == (status == 2)
+        assert more or status or "0 settings" in done.stdout
+
+
+def test_output_that_cannot_take_all(tmp_path):
+    path = tmp_path / "a.conf"
+    path.write_text("net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_\u00e9 = \x1b[2J\n")
+    closed = subprocess.run(f"{TOOL} lint {path} >&-", shell=True, check=False,
+                            capture_output=True, text=True)
+    assert closed.returncode == 1 and closed.stderr == (
+        "msstune: standard output is closed; nothing was done\n")
+    ascii_only = subprocess.run([TOOL, "lint", path], capture_output=True, check=False,
+                                env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert ascii_only.returncode == 1 and not ascii_only.stderr
+    assert b"\\x1b[2J" in ascii_only.stdout and b"\\xe9" in ascii_only.stdout
 
 
 def test_exit_status_and_json(tmp_path):

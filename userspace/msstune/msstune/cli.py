@@ -50,6 +50,11 @@ def _drop_stdout() -> None:
 
 
 def main() -> int:
+    if sys.stdout is None:
+        print("msstune: standard output is closed; nothing was done", file=sys.stderr)
+        return 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")   # type: ignore[union-attr]
     args = parser().parse_args()
     # The rollback timer changes to another folder.
     args.state, args.root = args.state.resolve(), args.root.resolve()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import lint, lint_read, options, units
 from .errors import UsageError
-from .lint_items import Item
+from .lint_items import Item, Unreadable
 from .lint_kernel import Kernel
 from .lint_rules import Machine
 
@@ -50,6 +50,11 @@ def _files(words: list[str]) -> tuple[list[Path], list[str]]:
     return files, unmatched
 
 
+def _printable(text: str) -> str:
+    """Without characters that a terminal obeys."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
 def run(args: argparse.Namespace) -> int:
     page = os.sysconf("SC_PAGE_SIZE")
     memory = (args.memory << 20 if args.memory
@@ -65,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     kernel = None if args.memory else Kernel(args.root)
     found = lint.check(files, Machine(memory, page, kernel))
     bad = [f for f in found if f.level != "note"]
-    settings = sum(len(items) for items in files.values())
+    settings = sum(not isinstance(item, Unreadable)
+                   for items in files.values() for item in items)
     if args.json:
         print(json.dumps({"format": "msstune-lint", "version": 1,
                           "files": list(files), "settings": settings,
@@ -74,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     for word in unmatched:
         print(f"no file matches {word}: nothing to check there")
     for f in found:
-        print(f"{f.file}:{f.line}: {f.level}: {f.what} [{f.rule}]")
+        print(f"{f.file}:{f.line}: {f.level}: {_printable(f.what)} [{f.rule}]")
         print(textwrap.fill(f"{f.why} ({f.source})", 79,
                             initial_indent="    ", subsequent_indent="    "))
     if files:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the sysctls of tuned profiles (section [sysctl]) and of Ansible tasks and
-variables.  YAML is read line by line: no variable and no loop is expanded.
+"""Reads the sysctls of tuned profiles (section [sysctl]), and those in YAML: Ansible
+tasks and variables, and sysctls of Compose.  YAML is read line by line: no variable
+and no loop is expanded.
 """
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from .lint_items import Assignment, Item, Unreadable, dotted, squeeze
+from .lint_items import Assignment, Command, Item, Unreadable, dotted, squeeze
 
 _KEY = r"(?:net|kernel|vm|fs)[./][\w./*-]+"
 _FIELD = re.compile(
-    r"\b(name|key|value)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|\{\{.*?\}\}|[^,}#\s]+"
+    r"\b(name|key|value|state)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|\{\{.*?\}\}|[^,}#\s]+"
     r"(?:[ \t]+[^,}#\s:=]++(?!\s*[:=]))*)")
 _VARIABLE = re.compile(rf"\s*(?:-\s+)?['\"]?({_KEY})['\"]?\s*:\s+(.+)")
+_WORD = re.compile(rf"\s*-\s+(['\"]?)({_KEY})=(.*?)\1\s*")
 
 
 def is_tuned(text: str) -> bool:
-    return re.search(r"^\s*\[sysctl\]\s*$", text, re.M) is not None
+    return re.search(r"^\s*\[(sysctl|main)\]\s*$", text, re.M) is not None
 
 
-def is_ansible(path: Path) -> bool:
+def is_yaml(path: Path) -> bool:
     return path.suffix in (".yml", ".yaml")
 
 
@@ -45,27 +47,35 @@ def tuned(file: str, text: str) -> list[Item]:
     return items
 
 
-def ansible(file: str, text: str) -> list[Item]:
-    """Pairs of name and value of one task or one mapping, and lines KEY: VALUE."""
+def yaml(file: str, text: str) -> list[Item]:
+    """Pairs of name and value of one task or one mapping, lines KEY: VALUE, and list
+    items KEY=VALUE."""
     items: list[Item] = []
-    name, value, start = "", "", 0
+    task: dict[str, str] = {}
+    start = 0
+
+    def end() -> None:
+        if task.get("name") and task.get("state") == "absent":
+            items.append(Command(file, start, ("sysctl", "remove", task["name"])))
+        elif task.get("name") and task.get("value"):
+            items.append(Assignment(file, start, dotted(task["name"]), task["value"]))
+        task.clear()
+
     for number, line in enumerate(text.splitlines(), 1):
         line = re.sub(r"(^|\s)#.*", "", line)
         if re.match(r"\s*-\s", line):
-            name, value = "", ""    # a new task or list item
-        variable = _VARIABLE.fullmatch(line)
+            end()    # a new task or list item
+        variable = _VARIABLE.fullmatch(line) or _WORD.fullmatch(line)
         if variable:
-            items.append(Assignment(file, number, dotted(variable[1]),
-                                    _plain(variable[2])))
+            key, value = variable.groups()[-2:]
+            items.append(Assignment(file, number, dotted(key), _plain(value)))
             continue
         for field, text_ in _FIELD.findall(line):
-            if field == "value":
-                value = _plain(text_)
+            if field in ("value", "state"):
+                task[field] = _plain(text_)
             elif re.fullmatch(_KEY, _plain(text_)):
-                name, start = _plain(text_), number
-        if name and value:
-            items.append(Assignment(file, start, dotted(name), value))
-            name, value = "", ""
+                task["name"], start = _plain(text_), number
+    end()
     return items
 
 
