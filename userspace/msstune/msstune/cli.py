@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -53,8 +54,8 @@ def main() -> int:
     if sys.stdout is None:
         print("msstune: standard output is closed; nothing was done", file=sys.stderr)
         return 1
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")   # type: ignore[union-attr]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     args = parser().parse_args()
     # The rollback timer changes to another folder.
     args.state, args.root = args.state.resolve(), args.root.resolve()

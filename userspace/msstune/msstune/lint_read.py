@@ -167,4 +167,5 @@ def _sysctl(file: str, number: int, words: list[str]) -> list[Item]:
 def _lines(file: str, number: int, text: str) -> list[Item]:
     """Settings in text that a command writes into a file."""
     return [Assignment(file, number, dotted(match[1]), squeeze(match[2]))
-            for match in map(_KEY.fullmatch, map(str.strip, text.split("\\n"))) if match]
+            for match in map(_KEY.fullmatch, map(str.strip, text.split("\\n")))
+            if match]

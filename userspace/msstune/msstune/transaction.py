@@ -353,8 +353,8 @@ class TransactionManager:
         except Exception as error:  # it must not keep others from being restored
             return "failed", f"change {heir.number} could not take over: {error}"
         its.old = entry.old
-        return "inherited", (f"change {heir.number} set it again; undoing that restores "
-                             f"{' '.join(entry.old.split())}")
+        return "inherited", (f"change {heir.number} set it again; undoing that "
+                             f"restores {' '.join(entry.old.split())}")
 
     def _report(self, text: str) -> None:
         with suppress(OSError, ValueError):
