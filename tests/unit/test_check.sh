@@ -4,8 +4,8 @@
 # within their bounds, and refuses profiles that cannot be compared.
 set -u
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 
 # change FILE STATEMENT: the kept profile, changed; see kept_profile.py

@@ -4,8 +4,8 @@
 # under the sanitizers (tests/fuzz/).  MSSFRAC_FUZZ=SECONDS goes on for so long,
 # with another seed each time.
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/lib/files.sh"
 FUZZ=$TOP/build/tests/fuzz
 KEPT=("$TOP"/tests/unit/test_profile/*.json "$TOP"/tests/unit/test_journey/*.events)
 

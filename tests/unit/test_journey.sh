@@ -3,8 +3,8 @@
 # The reader of events files and the journeys it shows, against a kept file and
 # damaged copies of it: each is read or refused with one sentence.
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/lib/files.sh"
 KEPT=$TOP/tests/unit/test_journey/gro.events
 SUMS=$TOP/tests/guest/journeys.py
 

@@ -3,8 +3,8 @@
 # The profile reader against a kept profile and damaged copies of it: every
 # one is either read or refused with one sentence, never a crash.
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 
 refuses() { refused report "$@"; }

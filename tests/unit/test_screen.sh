@@ -3,8 +3,8 @@
 # The full screen of `pathprof top` (screen.c, screen-draw.c) of a kept profile,
 # in a terminal of tmux: what a user sees after each key, at two sizes.
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 OBJECTS=$TOP/build/pathprof
 export TERM=screen LC_ALL=C.UTF-8

@@ -3,7 +3,7 @@
 # What the tests of pathprof's commands on files share: the program, a folder of
 # their own, and cases.  Sourced.
 
-TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 PP=${PATHPROF:-$TOP/build/bin/pathprof}
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
