@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The KUnit suites of the module's arithmetic (tests/kunit), in a kernel with
 # CONFIG_KUNIT: loading their module runs them, debugfs has the results.
+# kernel: debug
 . "$(dirname "$0")/../lib.sh"
 
 KUNIT_MODULE=${KUNIT_MODULE:-$TOP/build/kunit/$(uname -r)/mssfrac_kunit.ko}

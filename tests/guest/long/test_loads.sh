@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # One block with each load that has a server, with named interfaces, and with
 # pathprof around it: figures are there and make sense, and nothing is left.
+# alone: it paces loads by the clock and judges rates
 . "$(dirname "$0")/../../lib.sh"
 plan 15
 

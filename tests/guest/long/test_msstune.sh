@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # msstune on real traffic: injected faults and the first diagnosis (faults.py);
 # queue disciplines, which hosts of the unit tests may lack, set and undone.
+# alone: it paces loads by the clock and judges rates
 . "$(dirname "$0")/../../lib.sh"
 plan 29
 

@@ -4,6 +4,8 @@
 #
 # usage: test_msstune_held_out_paths_3.sh [faults | healthy | NAME...]
 #   default: faults
+# guest: --cpus 3
+# alone: a sender, a reader and a CPU without work
 . "$(dirname "$0")/../../lib.sh"
 
 cases=$TOP/tests/guest/held_out_path_faults_3.py

@@ -4,6 +4,8 @@
 # of packets show (path_faults.py).
 #
 # usage: test_msstune_paths.sh [faults | healthy | NAME...]     default: faults
+# guest: --cpus 3
+# alone: a sender, a reader and a CPU without work
 . "$(dirname "$0")/../../lib.sh"
 
 cases=$TOP/tests/guest/path_faults.py

@@ -4,6 +4,7 @@
 # nobody reads.  pathprof's tables have a fixed size: what finds no room in them
 # is counted, and every packet of TCP's is in the account.  CONNECTIONS=N in the
 # environment: another number; 100000 take ten minutes.
+# guest: --memory 4G
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"

@@ -3,6 +3,7 @@
 # mssab and msstune set the rings of a card with two queues, packets arrive there by
 # the interrupts of the rings, and both put the table back.  Needs a guest with such
 # cards: scripts/guest --nics virtio-net-pci --queues 2.
+# guest: --nics virtio-net-pci --queues 2
 . "$(dirname "$0")/../../lib.sh"
 
 plan 7
