@@ -8,7 +8,7 @@ DESTDIR ?=
 TOP     := $(CURDIR)
 RELEASE := $(shell uname -r)
 JOBS    := $(shell nproc)
-TESTED  := $(shell awk '/^[0-9]/ && $$NF == "check" { print $$1 }' KERNELS)
+TESTED  := $(shell awk '/^[0-9]/ && $$NF ~ /^(check|smoke)$$/ { print $$1 }' KERNELS)
 ALL     := $(shell awk '/^[0-9]/ { print $$1 }' KERNELS)
 
 CLANG   ?= clang
@@ -121,9 +121,14 @@ demo:				## demonstrate the tools in a guest (KERNEL=6.1)
 	@$(MAKE) $(QUIET) -j$(JOBS) kmod pathprof mssab
 	@scripts/demo --kernel $(KERNEL)
 
-check:				## run the test suite on Debian 12's kernels
+check:				## run the tests: on one kernel, and smoke on another
 	@scripts/setup build guest $(TESTED) check ab bisect
 	@tests/run
+
+ON      ?= $(ALL)
+check-kernels:			## run all but long tests on all KERNELS (ON="6.1 7.2")
+	@scripts/setup build guest $(ON) check ab bisect
+	@tests/run --level check-kernels $(addprefix -k ,$(ON)) $(addprefix --after ,$(AFTER))
 
 check-bare:			## run make check in a new minimal Debian 12 (root)
 	@scripts/bare-root -- make check
@@ -143,7 +148,7 @@ check-fault-injection:		## check that the debug kernel detects faults
 	@scripts/debug-kernel 7.2
 	@tests/fault-injection/check
 
-check-all:			## run the test suite on all KERNELS, and DKMS
+check-all:			## run the long tests too, on all KERNELS, and DKMS
 	@scripts/setup build guest $(ALL) check ab roots
 	@tests/run --all
 
@@ -260,7 +265,7 @@ help:				## print this list
 
 .PHONY: all programs module kmod pathprof mssab msstune tcpload workloads \
 	reference-timer least trajectory cc-bpf fuzz docs tools demo check check-bare \
-	check-readme \
+	check-readme check-kernels \
 	check-all check-debug check-fault-injection check-packetdrill \
 	check-unit shell experiment $(BENCHES) load unload dkms undkms \
 	install uninstall dist deb check-deb check-pip check-toolchain clean \

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import ktap
+import plan
 import pytest
 from ktap import FAILED, PASSED, SKIPPED, Case
 
@@ -192,22 +193,64 @@ def test_pytest_without_results(tmp_path):
 
 
 def test_debug_kernel_runs_module_tests_only():
-    run = load_runner()
-    assert set(run.DEBUG.values()) == {"6.12", "7.2"}
-    for debug in run.DEBUG:
-        names = {path.name for path in run.guest_scripts(debug, "fast", False)}
-        assert {"test_module.sh", "test_stress.sh"} <= names
+    assert set(plan.DEBUG.values()) == {"6.12", "7.2"}
+    for debug in plan.DEBUG:
+        names = {path.name for path in plan.scripts(debug, "fast", "check-all")}
+        assert {"test_module.sh", "test_stress.sh", "test_kunit.sh"} <= names
         assert not any(name.startswith("test_pathprof") for name in names)
-        assert not run.guest_scripts(debug, "deterministic", False)
-        assert debug not in run.kernels()
+        assert not plan.scripts(debug, "deterministic", "check")
+        assert debug not in plan.kernels()
 
 
-def test_long_tests_are_for_all_only():
-    run = load_runner()
-    short = {path.name for path in run.guest_scripts("6.1", "fast", False)}
-    every = {path.name for path in run.guest_scripts("6.1", "fast", True)}
-    assert "test_module.sh" in short and "test_tracers.sh" not in short
-    assert "test_tracers.sh" in every and short < every
+def scripts_of(level, *kernels):
+    return {path.name for _, _, path in plan.tests(level, kernels).values()}
+
+
+def test_levels_add_to_one_another():
+    check, kernels, every = (set(plan.tests(level)) for level in plan.LEVELS)
+    assert check < kernels < every
+    assert {name for name in check if name.startswith("guest-6.1-")} == {
+        f"guest-6.1-fast/scripts/{plan.SMOKE}"}
+    long = {"test_tracers.sh", "test_rss.sh"}
+    assert long <= scripts_of("check-all")
+    assert not long & scripts_of("check-kernels")
+    assert not {"test_kunit.sh"} & scripts_of("check-all")
+
+
+def test_a_kernel_that_is_named_is_tested_in_full():
+    assert "test_module.sh" in scripts_of("check", "6.1")
+    assert scripts_of("check", "6.1") == scripts_of("check", "6.12")
+
+
+@pytest.fixture(name="script")
+def _script(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "GUEST", tmp_path)
+
+    def write(name, comment=""):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/bash\n# Opening.\n{comment}\n# long: no mark\n")
+        return path
+    return write
+
+
+def test_marks_of_the_opening_comment_choose_the_guest(script):
+    paths = [script("test_a.sh"), script("test_b.sh"),
+             script("test_c.sh", "# guest: --cpus 3\n# alone: it measures\n"),
+             script("test_d.sh", "# alone: it measures\n"),
+             script("test_long.sh", "# long: minutes\n"),
+             script("test_kunit.sh", "# kernel: debug\n"),
+             script("det_a.sh"), script("test_pathprof.sh")]
+    assert plan.scripts("6.1", "fast", "check") == [*paths[:4], paths[7]]
+    assert paths[4] in plan.scripts("6.1", "fast", "check-all")
+    boots = plan.boots(plan.tests("check", ["6.1"]))
+    assert [(boot.mode, boot.paths, boot.options, boot.alone)
+            for boot in boots] == [
+        ("fast", (paths[7],), (), False),
+        ("fast", (paths[0], paths[1]), (), False),
+        ("fast", (paths[2],), ("--cpus", "3"), True),
+        ("fast", (paths[3],), (), True),
+        ("deterministic", (paths[6],), (), False)]
+    assert len({boot.tag for boot in boots if boot.mode == "fast"}) == 4
 
 
 def test_a_name_that_no_test_has(monkeypatch, capsys):
@@ -223,31 +266,44 @@ def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
     """It builds nothing without being asked: it prints this and ends."""
     run = load_runner()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for debug in run.DEBUG:
+    for debug in plan.DEBUG:
         with pytest.raises(SystemExit) as end:
             run.image_of(debug)
         assert end.value.code == 1
 
 
 def test_what_each_command_runs(tmp_path, monkeypatch):
-    """check takes its own kernels, check-all takes them all, and DKMS."""
+    """check takes its own kernels, the others take them all; check-all, DKMS."""
     run = load_runner()
-    monkeypatch.setattr(run, "TOP", tmp_path)
+    monkeypatch.setattr(plan, "TOP", tmp_path)
     (tmp_path / "KERNELS").write_text(
         "# series image headers suite tested by\n"
-        "6.1  i h bookworm check\n7.2  i h trixie-backports check-all\n")
-    assert run.kernels("check") == ["6.1"]
-    assert run.kernels() == ["6.1", "7.2"]
+        "6.1  i h bookworm smoke\n6.12  i h bookworm check\n"
+        "7.2  i h trixie-backports check-kernels\n")
+    assert list(plan.kernels("check")) == ["6.1", "6.12"]
+    assert list(plan.kernels()) == ["6.1", "6.12", "7.2"]
     monkeypatch.setattr(run, "dkms_stage", lambda: [("dkms/bookworm", None)])
-    assert "dkms/bookworm" not in run.names(["6.1"], False)
-    assert "dkms/bookworm" in run.names(["6.1", "7.2"], True)
-    assert "build/kmod-7.2" in run.names(["6.1", "7.2"], True)
+    assert "dkms/bookworm" not in run.names("check-kernels")
+    assert "dkms/bookworm" in run.names("check-all")
+    assert "build/kmod-7.2" in run.names("check-kernels")
+    assert "build/kmod-7.2" not in run.names("check")
+
+
+def test_after_leaves_out_what_ran_before(monkeypatch, capsys):
+    run = load_runner()
+
+    def listed(*args):
+        monkeypatch.setattr(run.sys, "argv", ["tests/run", "--list", *args])
+        assert run.main() == 0
+        return set(capsys.readouterr().out.split())
+
+    check, kernels = listed(), listed("--level", "check-kernels")
+    assert check < kernels
+    assert listed("--level", "check-kernels", "--after", "check") == kernels - check
 
 
 def test_one_pair_of_guests():
     """The newest kernel of make check, with the oldest as its peer."""
-    run = load_runner()
-    assert run.pair() == ("6.12", "6.1")
-    peers = [name for name in run.names(["6.1", "6.12", "7.2"], True)
-             if "-peer/" in name]
+    assert plan.pair() == ("6.12", "6.1")
+    peers = [name for name in plan.tests("check-all") if "-peer/" in name]
     assert peers == ["guest-6.12-peer/peer_stall.sh"]
