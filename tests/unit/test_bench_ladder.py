@@ -67,7 +67,6 @@ def test_rows_are_kernels_and_changes_are_from_the_row_above(ladder):
     kept = json.loads((out / "ladder.json").read_text())
     stages = kept["kernels"]["6.9.1-amd64"]["bulk"]["stages"]
     assert sum(stages.values()) == pytest.approx(work(old), rel=0.001)
-    assert (out / "ladder.svg").stat().st_size > 1000
     assert (out / "ladder.png").stat().st_size > 1000
 
 

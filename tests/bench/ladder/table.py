@@ -4,7 +4,7 @@
 metrics that moved from one kernel to the next.
 
 Reads FOLDER/RELEASE/WORKLOAD.json (profiles with the member "load", written by
-scripts/workload); writes ladder.txt, ladder.svg, ladder.png and ladder.json into
+scripts/workload); writes ladder.txt, ladder.png and ladder.json into
 OUTPUT.  `pathprof check` defines the metrics and what counts as a change.
 
 usage: ladder.py FOLDER OUTPUT
@@ -191,10 +191,6 @@ def plot(ladder, output):
                   loc="center right", fontsize=8, frameon=False)
     figure.suptitle("Where a packet's instructions go, kernel by kernel")
     figure.tight_layout(rect=(0, 0, 0.92, 0.98))
-    svg = output / "ladder.svg"
-    figure.savefig(svg, metadata={"Date": None})
-    # It ends lines with blanks.
-    svg.write_text(re.sub(r" +$", "", svg.read_text(), flags=re.M))
     figure.savefig(output / "ladder.png", dpi=80)
 
 

@@ -3,14 +3,14 @@
 """Plot a payload sweep: goodput against the size of one write, stock and
 treated, one panel for each delay and window.
 
-usage: plot.py OUT RESULTS.json... (writes OUT.svg and OUT.png)
+usage: plot.py OUT RESULTS.json... (writes OUT.png)
 """
 import json
 import sys
 from pathlib import Path
 
 import matplotlib
-matplotlib.use("svg")
+matplotlib.use("agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 # Shape and line differ too, for greyscale and for colour-blind readers.
@@ -64,7 +64,6 @@ def main():
     out = sys.argv[1]
     documents = [json.loads(Path(name).read_text()) for name in sys.argv[2:]]
     found = panels(documents)
-    plt.rcParams["svg.hashsalt"] = "payload"  # the same file from same data
     rows = (len(found) + 1) // 2
     figure, grid = plt.subplots(rows, 2, figsize=(9, 2.7 * rows),
                                 squeeze=False)
@@ -78,13 +77,8 @@ def main():
     figure.suptitle(f"Payload sweep, MTU 9000, Linux {documents[0]['kernel']}"
                     " (grey: the dip of SC2003's figure 3)", fontsize=10)
     figure.tight_layout()
-    figure.savefig(f"{out}.svg",
-                   metadata={"Date": None})
-    # matplotlib leaves trailing blanks in paths.
-    svg = Path(f"{out}.svg")
-    svg.write_text("".join(line.rstrip() + "\n" for line in
-                           svg.read_text().splitlines()))
-    figure.savefig(f"{out}.png", dpi=110)
+    figure.savefig(f"{out}.png", dpi=110,
+                   metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -72,8 +72,6 @@ def draw(stem: Path, kernel: str, cells: list[Point]) -> None:
     figure.tight_layout()
     figure.savefig(f"{stem}.svg", facecolor="white",
                    metadata={"Date": None, "Creator": None})
-    figure.savefig(f"{stem}.png", facecolor="white", dpi=120,
-                   metadata={"Software": None})
 
 
 def main() -> int:

@@ -153,9 +153,8 @@ def legend(figure: Any, wide: float, high: float, marks: set[str]) -> None:
 
 
 def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
-    """STEM.svg and STEM.png."""
-    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "grid",
-                         "font.family": ["DejaVu Sans"],
+    """STEM.png."""
+    plt.rcParams.update({"font.family": ["DejaVu Sans"],
                          "hatch.color": FAINT, "hatch.linewidth": 0.8})
     at = places(rows)
     windows = sorted({row.segments for row in rows})
@@ -196,11 +195,6 @@ def draw(stem: Path, kernel: str, rows: list[Any]) -> None:
     if impossible:
         marks.add("none")
     legend(figure, wide, high, marks)
-    # No date: the same results give the same file.
-    figure.savefig(f"{stem}.svg", metadata={"Date": None})
-    # matplotlib leaves blanks at the ends of lines.
-    path = Path(f"{stem}.svg")
-    path.write_text("".join(f"{line.rstrip()}\n" for line in
-                            path.read_text().splitlines()))
+    # No version: the same results give the same file.
     figure.savefig(f"{stem}.png", dpi=DPI, metadata={"Software": None})
     plt.close(figure)

@@ -267,8 +267,7 @@ def page_part(kernel: str, groups: dict[str, list[Row]]) -> str:
     """The page's part for one kernel."""
     name = f"grid-{series(kernel)}"
     out = [heading(kernel, "="),
-           f".. image:: {name}.png\n   :alt: heat map of utilisation\n"
-           f"   :target: {name}.svg\n",
+           f".. image:: {name}.png\n   :alt: heat map of utilisation\n",
            f"All cells: *{name}.txt*.  Medians of utilisation in %; least: "
            "the smallest\nratio.\n",
            counts(groups) + "\n"]
@@ -354,7 +353,7 @@ def main() -> int:
         parts.append(page_part(kernel, groups))
         print(f"{kernel}\n{counts(groups)}\n")
     write_page(args.output / "grid.rst", parts)
-    print(f"written: {args.output}/grid.rst, grid-*.txt, .svg, .png")
+    print(f"written: {args.output}/grid.rst, grid-*.txt, .png")
     return 0
 
 
