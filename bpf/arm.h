@@ -2,7 +2,7 @@
 /*
  * Which arm of mssfrac a connection is in, from its two endpoints and the
  * namespace's settings: the rule that mssfrac(4), ARMS, gives to everybody.
- * kmod/arm.c and userspace/mssab/mssab/arm.py compute the same.  Pure
+ * kmod/arm.c and userspace/mssab/mssab/experiment/arm.py compute the same.  Pure
  * arithmetic, compiled for BPF and in a userspace test.
  */
 #ifndef PATHPROF_ARM_H

@@ -2,7 +2,7 @@
 /*
  * Picks the arm of a connection: by the socket mark if that pins one, else by
  * a keyed hash of the endpoints.  Called once per connection.
- * userspace/mssab/mssab/arm.py and bpf/arm.h compute the same hash.
+ * userspace/mssab/mssab/experiment/arm.py and bpf/arm.h compute the same hash.
  */
 #include <linux/minmax.h>
 #include <linux/siphash.h>

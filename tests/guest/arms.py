@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/mssab"))
-from mssab import arm as rule  # noqa: E402
+from mssab.experiment import arm as rule  # noqa: E402
 
 TRACE = Path("/sys/kernel/tracing/trace")
 ADDRESS = {4: "10.9.0.2", 6: "fd09::2"}

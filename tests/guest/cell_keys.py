@@ -21,13 +21,15 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import bridge, ethtool, experiment_file, loads, module, netns, \
-    servers  # noqa: E402
-from mssab.cell import Cell  # noqa: E402
-from mssab.ends import RECEIVER, SENDER  # noqa: E402
+from mssab import netns  # noqa: E402
+from mssab.experiment import experiment_file, module  # noqa: E402
+from mssab.run import loads, servers, trial  # noqa: E402
+from mssab.testbed import bridge, ethtool  # noqa: E402
+from mssab.experiment.cell import Cell  # noqa: E402
+from mssab.testbed.ends import RECEIVER, SENDER  # noqa: E402
 from mssab.errors import MssabError  # noqa: E402
-from mssab.experiment import Arm  # noqa: E402
-from mssab.testbed import Testbed  # noqa: E402
+from mssab.experiment.experiment import Arm  # noqa: E402
+from mssab.testbed.testbed import Testbed  # noqa: E402
 from msstune import collect, sockdiag  # noqa: E402
 
 BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=700)
@@ -371,7 +373,7 @@ def refused():
 def observer():
     """tcpdump sees the packets of the receiver's device, headers only."""
     with Testbed() as testbed:
-        found = [testbed.trial(arm_of(replace(BASE, observer=word)), (), 1)
+        found = [trial.block(testbed, arm_of(replace(BASE, observer=word)), (), 1)
                  for word in ("", "tcpdump")]
     seen = [(one.get("observed", 0), one["packets"]) for one in found]
     print(seen)

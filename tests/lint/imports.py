@@ -33,37 +33,41 @@ def missing(package, dotted, wanted):
     place = PACKAGES[package].joinpath(package, *dotted.strip(".").split("."))
     if place.is_dir():
         have = {entry.stem for entry in place.iterdir()}
-        place /= "__init__"
+        module = place / "__init__.py"  # a room may have none
     else:
         have = set()
-    module = place.with_suffix(".py")
-    if not module.exists():
-        return wanted
-    have |= set(names(module))
+        module = place.with_suffix(".py")
+        if not module.exists():
+            return wanted
+    have |= set(names(module)) if module.exists() else set()
     return [name for name in wanted if name not in have]
 
 
-def imported(package, module):
-    """Modules of the package that this one imports, in functions and for types too."""
+def imported(package, name, module):
+    """Dotted names that a module imports from its package, in functions and for types
+    too; @name: the module's own."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom):
             continue
-        name = node.module or ""
-        if not node.level:
-            if name.partition(".")[0] != package:
-                continue
-            name = name.partition(".")[2]
-        if name:
-            yield name
+        base = (node.module or "").split(".") if node.module else []
+        if node.level:
+            base = name.split(".")[:-node.level] + base
+        elif base[:1] == [package]:
+            base = base[1:]
         else:
-            yield from (alias.name for alias in node.names)
+            continue
+        yield ".".join(base)
+        yield from (".".join([*base, alias.name]) for alias in node.names)
 
 
 def circles(package):
     """Each circle once, as a list of modules."""
     folder = PACKAGES[package] / package
-    uses = {path.stem: set(imported(package, path))
-            for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+    uses = {}
+    for path in sorted(folder.rglob("*.py")):
+        name = ".".join(path.relative_to(folder).with_suffix("").parts)
+        if path.stem != "__init__":
+            uses[name] = set(imported(package, name, path))
     done = set()
 
     def visit(name, trail):

@@ -11,7 +11,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import campaign, experiment_file, journal  # noqa: E402
+from mssab.experiment import experiment_file  # noqa: E402
+from mssab.run import campaign, journal  # noqa: E402
 
 TEXT = '''[design]
 pairs = 12

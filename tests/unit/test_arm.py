@@ -11,7 +11,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
-from mssab import arm as rule  # noqa: E402
+from mssab.experiment import arm as rule  # noqa: E402
 
 
 @pytest.fixture(scope="module", name="slot")

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from campaigns import TEXT, TOP, Book, Load, plan, records, run
-from mssab import (block, campaign, errors, experiment, experiment_file, host,
-                   journal, outcomes, sanity)
+from mssab import errors
+from mssab.experiment import experiment, experiment_file
+from mssab.run import block, campaign, journal
+from mssab.statistics import outcomes, sanity
+from mssab.testbed import host
 
 
 @pytest.mark.parametrize("gain, latency, verdict, keep", [

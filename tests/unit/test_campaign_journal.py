@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from campaigns import Load, manifest, plan, records, run
-from mssab import errors, journal, outcomes
+from mssab import errors
+from mssab.run import journal
+from mssab.statistics import outcomes
 
 
 # --- Killed anywhere --------------------------------------------------------

@@ -11,7 +11,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import campaign, connections, errors, experiment_file, outcomes  # noqa: E402
+from mssab import errors  # noqa: E402
+from mssab.experiment import experiment_file  # noqa: E402
+from mssab.run import campaign  # noqa: E402
+from mssab.statistics import connections, outcomes  # noqa: E402
 
 TEXT = '''[design]
 seed = 1

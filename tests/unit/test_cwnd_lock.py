@@ -10,9 +10,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cwnd_lock, errors  # noqa: E402
-from mssab.cell import Cell  # noqa: E402
-from mssab.ends import Ends  # noqa: E402
+from mssab import errors  # noqa: E402
+from mssab.testbed import cwnd_lock  # noqa: E402
+from mssab.experiment.cell import Cell  # noqa: E402
+from mssab.testbed.ends import Ends  # noqa: E402
 
 ENDS = Ends("mssab-tx", "mssab-rx", "127.0.0.1")
 

@@ -119,7 +119,7 @@ plain() { sed 's/2^24/16777216/; s/2^30/1073741824/; s/2^32-1/4294967295/'; }
 keys() {
 	PYTHONPATH=$tree/userspace/mssab PYTHONDONTWRITEBYTECODE=1 \
 		/usr/bin/python3 -c "
-from mssab import cell, experiment, module
+from mssab.experiment import cell, experiment, module
 for name, key in $1.items():
     kind, limits, unit = key.type_name, key.limits or '-', key.unit or '-'
     default = str(key.default).lower() if key.type_name == 'boolean' else \
@@ -163,7 +163,7 @@ check_design() {
 
 check_metrics() {
 	same "$(sed -E -n 's/^    "([a-z0-9_]+)": \(Metric\(.*/\1/p' \
-		"$tree/userspace/mssab/mssab/metrics.py")" \
+		"$tree/userspace/mssab/mssab/experiment/metrics.py")" \
 		"$(section METRICS <"$(doc mssab-experiment.5.rst)" | rows |
 			cut -d' ' -f1)"
 }
@@ -240,7 +240,7 @@ check_arm() {
 		while read -r -a arguments; do
 			/usr/bin/python3 -m mssab arm "${arguments[@]}" 2>&1
 		done
-	/usr/bin/python3 -c "from mssab.arm import siphash24
+	/usr/bin/python3 -c "from mssab.experiment.arm import siphash24
 k0, k1 = 0x0706050403020100, 0x0f0e0d0c0b0a0908
 print(f'{siphash24(bytes(range(15)), k0, k1):x}')" 2>&1)"
 }
@@ -279,8 +279,8 @@ cp -r "$top"/{VERSION,kmod,bpf,scripts,userspace,Documentation} "$tmp/tree"
 
 module=Documentation/reference/mssfrac.4.rst
 cells=Documentation/reference/mssab-grid.5.rst
-cell=userspace/mssab/mssab/cell.py
-experiment=userspace/mssab/mssab/experiment.py
+cell=userspace/mssab/mssab/experiment/cell.py
+experiment=userspace/mssab/mssab/experiment/experiment.py
 
 echo "KTAP version 1"
 echo "1..48"
@@ -300,7 +300,7 @@ inject whys kmod/trace.h 's/"stall"/"stalled"/'
 inject whys kmod/tx.h '/^\tMSSFRAC_WHY_SIZED,/d'
 inject fields kmod/trace.h 's/u32, space/u64, space/'
 inject constants kmod/window.h 's/(MSSFRAC_WORTH\t+)24/\125/'
-inject arms userspace/mssab/mssab/module.py 's/Key\(32, 2,/Key(32, 3,/'
+inject arms userspace/mssab/mssab/experiment/module.py 's/Key\(32, 2,/Key(32, 3,/'
 inject cells "$cells" 's/2\^24/2^23/'
 inject cells "$cell" 's/repeat: int = _key\(1,/repeat: int = _key(2,/'
 inject cells "$cell" 's/repeat: int/times: int/'
@@ -309,7 +309,7 @@ inject choices "$cell" 's/"nuttcp-udp", "netpipe"/"nuttcp-udp", "netpip"/'
 inject design "$experiment" 's/attempts: int = _key\(5, 1/attempts: int = _key(5, 2/'
 inject design "$experiment" 's/stolen_percent: float = _key\(2/stolen_percent: float = _key(3/'
 inject design Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent /stolen_per_mil /'
-inject metrics userspace/mssab/mssab/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
+inject metrics userspace/mssab/mssab/experiment/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 inject guest scripts/guest 's/"--seed"/"--chance"/'
 inject mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
 inject msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
@@ -317,8 +317,8 @@ inject tcpload userspace/tcpload/bulk.c 's/"zerocopy"/"no-copy"/'
 inject pages Documentation/index.rst '/^\.\. _guest:/d'
 inject pages Documentation/index.rst '/: results.grid.rst/d'
 inject references scripts/load '$a# see Documentation/nothing.rst'
-inject arm userspace/mssab/mssab/arm.py 's/0x736f6d65/0x736f6d66/'
-inject arm userspace/mssab/mssab/arm.py 's/bytes\(4\)/bytes(2)/'
+inject arm userspace/mssab/mssab/experiment/arm.py 's/0x736f6d65/0x736f6d66/'
+inject arm userspace/mssab/mssab/experiment/arm.py 's/bytes\(4\)/bytes(2)/'
 inject arm Documentation/reference/mssab.1.rst 's/^  treated 64/  stock 64/'
 inject fields "$module" 's/^saddr     u8\[16\]/saddr     u64   /'
 exit $bad

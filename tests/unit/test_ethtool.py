@@ -8,7 +8,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, ethtool, experiment_file, ntuple  # noqa: E402
+from mssab import errors  # noqa: E402
+from mssab.experiment import experiment_file, ntuple  # noqa: E402
+from mssab.testbed import ethtool  # noqa: E402
 
 COALESCE = """\
 Coalesce parameters for eth0:

@@ -9,8 +9,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_experiment, errors, experiment, experiment_file, \
-    toml_lines  # noqa: E402
+from mssab import cli, errors  # noqa: E402
+from mssab.commands import experiment as cmd_experiment  # noqa: E402
+from mssab.experiment import experiment, experiment_file  # noqa: E402
 
 GOOD = '''title = "Windows"
 expect = "improved"
@@ -134,7 +135,7 @@ def test_lines():
     for path, line in ((["a"], 1), (["b"], 2), (["b", "c.d", "e"], 4),
                        (["b", "c.d", "e", "g"], 4), (["h", "i"], 6),
                        (["nothing"], 1)):
-        assert toml_lines.line_of(text, path) == line, path
+        assert experiment_file.line_of(text, path) == line, path
 
 
 def test_the_coin_is_fair_and_follows_from_the_seed():

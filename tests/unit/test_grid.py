@@ -9,7 +9,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_grid, errors, grid  # noqa: E402
+from mssab import cli, errors  # noqa: E402
+from mssab.commands import grid as cmd_grid  # noqa: E402
+from mssab.experiment import grid  # noqa: E402
 
 ARMS = "[arms]\nstock = {}\ntreated = { tx_frac = 64 }\n[[cells]]\n"
 

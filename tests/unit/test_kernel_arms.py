@@ -12,7 +12,11 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import cli, cmd_block, errors, experiment_file, guests, sanity  # noqa: E402
+from mssab import cli, errors  # noqa: E402
+from mssab.commands import block as cmd_block  # noqa: E402
+from mssab.experiment import experiment_file  # noqa: E402
+from mssab.run import guests  # noqa: E402
+from mssab.statistics import sanity  # noqa: E402
 
 GUESTS = guests.Guests
 

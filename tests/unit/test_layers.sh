@@ -48,7 +48,7 @@ plant() {
 }
 
 echo "KTAP version 1"
-echo "1..15"
+echo "1..19"
 
 write kmod/compat.h '#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)'
 write kmod/main.c '#include <linux/tcp.h>'
@@ -82,10 +82,18 @@ plant "a file of 701 lines" 7 \
 	kmod/main.c "$(seq -f '/* %g */' 701)"
 plant "a script of 701 lines" 7 \
 	tests/run "$(seq -f '# %g' 701)"
-plant "a command of the tuner that writes" 8 \
+plant "a statistic of mssab that looks into a run" 8 \
+	userspace/mssab/mssab/statistics/stats.py 'from ..run import journal'
+plant "a command of mssab that imports a command" 8 \
+	userspace/mssab/mssab/commands/grid.py 'from .list import run'
+plant "an experiment of mssab that knows the testbed" 8 \
+	userspace/mssab/mssab/experiment/cell.py 'from ..testbed.ends import Ends'
+plant "a module for all rooms of mssab that imports one" 8 \
+	userspace/mssab/mssab/netns.py 'from .experiment import cell'
+plant "a command of the tuner that writes" 9 \
 	userspace/msstune/msstune/cmd_apply.py 'setting.write("1")'
-plant "a home directory in a script" 9 \
+plant "a home directory in a script" 10 \
 	tests/run "cd /ho""me/someone/src"
-plant "root's folder in a script" 9 \
+plant "root's folder in a script" 10 \
 	tests/run "cd /ro""ot/src"
 exit $bad

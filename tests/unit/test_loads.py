@@ -13,9 +13,11 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import children, ends, errors, experiment, host, loads, metrics, \
-    module, patience, profiler, servers, testbed  # noqa: E402
-from mssab.cell import Cell  # noqa: E402
+from mssab import children, errors  # noqa: E402
+from mssab.experiment import experiment, metrics, module  # noqa: E402
+from mssab.run import loads, observer, servers, trial  # noqa: E402
+from mssab.testbed import ends, host, testbed  # noqa: E402
+from mssab.experiment.cell import Cell  # noqa: E402
 
 NUTTCP = """\
 megabytes=140.3046 real_sec=0.25 rate_Mbps=4703.3436 retrans=3
@@ -149,7 +151,7 @@ PROFILE = {"paths": [
 
 
 def test_cost_per_packet():
-    out = profiler.costs(PROFILE)
+    out = observer.costs(PROFILE)
     assert out["rx_ns_per_packet"] == 31500 / 12
     assert out["tx_ns_per_packet"] == 8000 / 4
     assert out["ns_per_byte"] == 49500 / 10000
@@ -160,7 +162,7 @@ def test_cost_per_packet():
 
 
 def test_no_packet_followed_is_no_measurement():
-    out = profiler.costs({"paths": [path("tx", 30, 0, 6000, "sent")]})
+    out = observer.costs({"paths": [path("tx", 30, 0, 6000, "sent")]})
     assert not out
     with pytest.raises(KeyError):
         metrics.value("rx_cost", {"profile": out})
@@ -190,7 +192,7 @@ def pretend(tmp_path, monkeypatch, before="", status=0):
 
 def test_recording(tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch)
-    with profiler.recording(1, "10.9.0.2", False) as found:
+    with observer.recording(1, "10.9.0.2", False) as found:
         assert not found
     assert found["lost_events"] == 3 and found["profile"] == {"sampled": 9}
 
@@ -201,7 +203,7 @@ def test_the_recorder_ends_if_a_script_put_mssab_into_the_background(
     pretend(tmp_path, monkeypatch)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with profiler.recording(1, "10.9.0.2", False) as found:
+        with observer.recording(1, "10.9.0.2", False) as found:
             pass
     finally:
         signal.signal(signal.SIGINT, before)
@@ -216,7 +218,7 @@ def test_the_recorder_ends_if_a_script_put_mssab_into_the_background(
 def test_recording_fails(tmp_path, monkeypatch, before, status, kind, sentence):
     pretend(tmp_path, monkeypatch, before, status)
     with pytest.raises(kind, match=sentence):
-        with profiler.recording(1, "10.9.0.2", False):
+        with observer.recording(1, "10.9.0.2", False):
             pass
 
 
@@ -224,7 +226,7 @@ def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid")
     child = os.fork()
     if not child:
-        with profiler.recording(1, "10.9.0.2", False):
+        with observer.recording(1, "10.9.0.2", False):
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     pid = (tmp_path / "pid").read_text().strip()
@@ -240,7 +242,7 @@ def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
 def test_the_recorder_ends_with_a_block_that_fails(tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, f"echo $$ >{tmp_path}/pid")
     with pytest.raises(ZeroDivisionError):
-        with profiler.recording(1, "10.9.0.2", False):
+        with observer.recording(1, "10.9.0.2", False):
             1 / 0
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
@@ -307,16 +309,16 @@ def test_interrupts_are_counted_while_the_load_runs(monkeypatch):
         return call
     for key in seen:
         monkeypatch.setattr(host, key, lambda key=key: seen[key])
-    monkeypatch.setattr(testbed, "_counts", lambda some: {end: dict.fromkeys(
+    monkeypatch.setattr(trial, "_counts", lambda some: {end: dict.fromkeys(
         ("Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Udp.InDatagrams",
          "Udp.OutDatagrams"), seen["interrupts"]) for end in some.namespaces})
     monkeypatch.setattr(module, "loaded", lambda: False)
-    monkeypatch.setattr(testbed.loads, "run", happens(10, {"bytes": 1}))
+    monkeypatch.setattr(trial.loads, "run", happens(10, {"bytes": 1}))
     bed = testbed.Testbed()
     monkeypatch.setattr(bed, "prepare", happens(
         1000, ends.Ends(ends.SENDER, ends.RECEIVER, "10.9.0.2")))
     monkeypatch.setattr(bed, "tear_down", happens(1000, None))
-    raw = bed.trial(experiment.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
+    raw = trial.block(bed, experiment.Arm("a", {}, Cell(), {}, {}, {}, {}, {}), [], 1)
     assert (raw["interrupts"], raw["softirqs"], raw["packets"]) == (10, 10, 100)
 
 
@@ -419,4 +421,4 @@ def test_a_guest_whose_clock_leaps_waits_longer(monkeypatch):
     monkeypatch.setenv("MSSFRAC_GUEST", "fast")
     assert servers.limit_s(cell) == usual
     monkeypatch.setenv("MSSFRAC_GUEST", "deterministic")
-    assert servers.limit_s(cell) == usual + patience.HOST_S
+    assert servers.limit_s(cell) == usual + children.HOST_S

@@ -13,7 +13,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import stats  # noqa: E402
+from mssab.statistics import stats  # noqa: E402
 from msstune import error_budget, verify  # noqa: E402
 from msstune.error_budget import ALPHA, Budget, pairs_for, round_level  # noqa: E402
 from msstune.switchback import Protocol  # noqa: E402

@@ -10,9 +10,12 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import errors, ethtool, experiment_file, nic_move, sanity  # noqa: E402
-from mssab.cell import Cell  # noqa: E402
-from mssab.ends import Ends  # noqa: E402
+from mssab import errors  # noqa: E402
+from mssab.experiment import experiment_file  # noqa: E402
+from mssab.statistics import sanity  # noqa: E402
+from mssab.testbed import ethtool, nic_move  # noqa: E402
+from mssab.experiment.cell import Cell  # noqa: E402
+from mssab.testbed.ends import Ends  # noqa: E402
 
 TWO = '''[design]
 guardrails = ["retransmits"]

@@ -9,9 +9,11 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import bridge, cell_rules, ends, errors, experiment_file, metrics, \
-    netem, observer, testbed, transfers  # noqa: E402
-from mssab.cell import Cell  # noqa: E402
+from mssab import errors  # noqa: E402
+from mssab.experiment import cell_rules, experiment_file, metrics  # noqa: E402
+from mssab.run import observer, transfers  # noqa: E402
+from mssab.testbed import bridge, ends, netem, testbed  # noqa: E402
+from mssab.experiment.cell import Cell  # noqa: E402
 
 
 def cell(**keys):
@@ -66,7 +68,7 @@ def test_every_end_has_a_port_and_an_address_of_its_own(ran, keys):
 def test_data_queues_at_the_port_towards_its_receiver(ran):
     here = cell(bridge=True, senders=2, rtt_ms=10, rate_mbit=100, loss_percent=1)
     between = ends.of(here)
-    testbed._set_queues(here, between, testbed._devices(here, between))
+    testbed._set_queues(here, between, testbed.devices(here, between))
     got = [line.removeprefix("tc -n ").replace(" qdisc add dev ", " ")
            for line in ran]
     tail = "rate 100mbit"
@@ -81,7 +83,7 @@ def test_data_queues_at_the_port_towards_its_receiver(ran):
 def test_jitter_follows_the_delay_of_the_data(ran):
     here = cell(rtt_ms=10, jitter_ms=1.5, loss_percent=1)
     between = ends.of(here)
-    testbed._set_queues(here, between, testbed._devices(here, between))
+    testbed._set_queues(here, between, testbed.devices(here, between))
     assert [line.partition("netem ")[2] for line in ran] == [
         "limit 10000 delay 5000us 1500us loss random 1%",
         "limit 10000 delay 5000us"]
@@ -90,18 +92,18 @@ def test_jitter_follows_the_delay_of_the_data(ran):
 def test_received_data_is_corrupted_behind_the_device(ran):
     here = cell(corrupt_rx_percent=2, rtt_ms=0)
     between = ends.of(here)
-    testbed._set_queues(here, between, testbed._devices(here, between))
+    testbed._set_queues(here, between, testbed.devices(here, between))
     assert all(line.split()[2] == "mssab-rx" for line in ran)
     assert "redirect dev ifb-received" in ran[3] and "corrupt 2%" in ran[4]
     ran.clear()
-    testbed._set_queues(cell(rtt_ms=0), between, testbed._devices(here, between))
+    testbed._set_queues(cell(rtt_ms=0), between, testbed.devices(here, between))
     assert not ran
 
 
 def test_the_queue_has_its_length_before_its_discipline(ran):
     here = cell(qdisc="pfifo_fast", txqueuelen=50, rtt_ms=0)
     between = ends.of(here)
-    testbed._set_queues(here, between, testbed._devices(here, between))
+    testbed._set_queues(here, between, testbed.devices(here, between))
     assert "txqueuelen 50" in ran[0] and "root pfifo_fast" in ran[1]
 
 

@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import finding, stats  # noqa: E402
+from mssab.statistics import stats  # noqa: E402
 from mssab.verdict import Rule  # noqa: E402
 
 TRIALS = 2000
@@ -105,7 +105,7 @@ def test_equivalence_is_claimed_wrongly_at_most_at_its_level():
 
 def verdicts(effect, cv, pairs=12, trials=150):
     rule = Rule(MARGIN)
-    found = [finding.of(d, rule) for d in differences(
+    found = [stats.finding(d, rule) for d in differences(
         correlated, pairs, effect, cv, trials, seed=4)]
     return {word: sum(f.verdict == word for f in found) / trials
             for word in ("improved", "regressed", "equivalent",
@@ -154,7 +154,7 @@ def test_all_looks_together_keep_the_level(noise):
 def test_each_look_can_fire():
     for look, level in zip(LOOKS, stats.look_levels(LOOKS, 0.05)):
         rule = Rule(MARGIN, level)
-        assert finding.of([0.2] * look, rule).verdict == "improved"
+        assert stats.finding([0.2] * look, rule).verdict == "improved"
 
 
 # --- The test itself --------------------------------------------------------
@@ -178,25 +178,25 @@ def test_the_interval_is_that_of_the_sign_flips():
 def test_order_and_sign_change_nothing():
     d = np.random.default_rng(7).normal(0.01, 0.05, 24)
     rule = Rule(MARGIN)
-    one = finding.of(d, rule)
-    assert finding.of(d, rule) == one
-    turned = finding.of(-d, rule)
+    one = stats.finding(d, rule)
+    assert stats.finding(d, rule) == one
+    turned = stats.finding(-d, rule)
     assert turned.point == pytest.approx(-one.point)
     if len(d) <= stats.EXACT_PAIRS:
         assert turned.low == pytest.approx(-one.high)
-    shuffled = finding.of(np.sort(d[:12]), rule)
-    assert shuffled.low == pytest.approx(finding.of(d[:12], rule).low)
+    shuffled = stats.finding(np.sort(d[:12]), rule)
+    assert shuffled.low == pytest.approx(stats.finding(d[:12], rule).low)
 
 
 def test_the_bootstrap_agrees_where_there_is_enough():
     d = np.random.default_rng(8).normal(0.05, 0.05, 60)
-    found = finding.of(d, Rule(MARGIN))
+    found = stats.finding(d, Rule(MARGIN))
     assert found.agrees
     assert found.bootstrap == pytest.approx((found.low, found.high), abs=0.005)
 
 
 def test_one_odd_pair_is_seen_beside_it():
-    found = finding.of([0.0] * 11 + [5.0], Rule(MARGIN))
+    found = stats.finding([0.0] * 11 + [5.0], Rule(MARGIN))
     assert found.typical == 0 and found.point > 0.4
     assert found.verdict == "inconclusive"
 
@@ -209,7 +209,7 @@ def test_one_odd_pair_is_seen_beside_it():
 ])
 def test_exact(difference, word):
     for pairs in (8, 12, 20):
-        found = finding.of([difference] * pairs, Rule(MARGIN))
+        found = stats.finding([difference] * pairs, Rule(MARGIN))
         assert found.exact and found.verdict == word
         assert found.low == pytest.approx(difference)
         assert found.high == pytest.approx(difference)
@@ -218,19 +218,19 @@ def test_exact(difference, word):
 
 @pytest.mark.parametrize("pairs", range(8))
 def test_too_few_pairs_claim_nothing(pairs):
-    found = finding.of([0.5] * pairs, Rule(MARGIN))
+    found = stats.finding([0.5] * pairs, Rule(MARGIN))
     assert found.verdict == "inconclusive" and "support no claim" in found.why
 
 
 def test_what_is_no_number_is_refused():
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError):
-            finding.of([0.1] * 11 + [bad], Rule(MARGIN))
+            stats.finding([0.1] * 11 + [bad], Rule(MARGIN))
 
 
 def test_inconclusive_reports_the_pairs_needed():
     d = differences(independent, 12, 0, 0.1, 1)[0]
-    found = finding.of(d, Rule(MARGIN))
+    found = stats.finding(d, Rule(MARGIN))
     assert found.verdict == "inconclusive"
     assert found.needed == stats.pairs_needed(found.spread, MARGIN, 0.05, 0.8)
     pairs = stats.pairs_needed(0.05 * math.sqrt(2), MARGIN, 0.05, 0.8)
@@ -273,10 +273,10 @@ def test_sample_ratio():
 
 def test_a_certain_gain_below_the_margin_is_no_improvement():
     noise = np.tile([-0.004, 0.004], 10)
-    near = finding.of(MARGIN * 0.97 + noise, Rule(MARGIN))
+    near = stats.finding(MARGIN * 0.97 + noise, Rule(MARGIN))
     assert near.low > 0 and near.verdict == "inconclusive"
     assert "not shown to be as large" in near.why
-    small = finding.of(MARGIN / 3 + noise, Rule(MARGIN))
+    small = stats.finding(MARGIN / 3 + noise, Rule(MARGIN))
     assert small.low > 0 and small.verdict == "equivalent"
 
 

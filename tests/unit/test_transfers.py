@@ -8,7 +8,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
-from mssab import grid, transfers  # noqa: E402
+from mssab.experiment import grid  # noqa: E402
+from mssab.run import transfers  # noqa: E402
 
 IDLE = {"counters": {}}
 

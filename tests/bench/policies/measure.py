@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from mssab import grid, testbed, transfers
+from mssab.experiment import grid
+from mssab.run import transfers, trial
+from mssab.testbed import testbed
 from mssab.errors import MssabError
 
 KEEP = ("bytes_per_s", "rcv_ssthresh", "window_clamp", "min_rtt_us", "rates",
@@ -24,7 +26,7 @@ def measure(bed, plan, cell):
     runs = {}
     for name, arm in plan.arms.items():
         try:
-            runs[name] = [bed.transfer(cell, arm, keys)]
+            runs[name] = [trial.transfer(bed, cell, arm, keys)]
         except MssabError as error:
             runs[name] = []
             print(f"# {cell.name}, {name}: {error}", flush=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Child processes that end with mssab even if it is killed outright: a load, a
-recorder that would stay attached, a guest."""
+recorder that would stay attached, a guest; and how long to wait for one."""
 from __future__ import annotations
 
 import ctypes
@@ -133,3 +133,19 @@ def output(argv: list[str], seconds: float, env: dict[str, str] | None = None) \
         finally:
             end(process)
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+# --- Patience -----------------------------------------------------------------
+# The clock of a deterministic guest (scripts/guest) skips the time in which the guest
+# waits for a file of the host.  A disk that stalls for one second makes it advance by
+# about ten minutes.
+
+#: Seconds to wait longer there.
+HOST_S = 36000
+LEAPING = ("deterministic", "ticks")
+
+
+def patience(usual: float) -> float:
+    """The usual limit in seconds; with HOST_S added in a guest whose clock leaps."""
+    leaps = os.environ.get("MSSFRAC_GUEST") in LEAPING
+    return usual + HOST_S if leaps else usual

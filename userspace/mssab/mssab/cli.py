@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Command line of mssab: the options of each command, and the errors' way to
-the user.  The commands are in cmd_*.py."""
+the user.  Each command is a file in commands/."""
 from __future__ import annotations
 
 import argparse
@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import __version__, experiment_file, grid, module
+from . import __version__
 from .errors import MssabError, NotSupported, UsageError
+from .experiment import experiment_file, grid, module
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -21,7 +22,7 @@ def command(name: str) -> Command:
     matplotlib take time to import, and grids do without them."""
     def run_it(args: argparse.Namespace) -> int:
         try:
-            imported = importlib.import_module(f"mssab.{name}")
+            imported = importlib.import_module(f"mssab.commands.{name}")
         except ModuleNotFoundError as error:
             raise NotSupported(f"no Python module {error.name}; run "
                                "scripts/setup ab") from error
@@ -38,21 +39,21 @@ def _run(args: argparse.Namespace) -> int:
             if given:
                 raise UsageError(f"{option} is for experiments with [design]; "
                                  "a grid's results go to --json FILE")
-        return command("cmd_grid")(args)
+        return command("grid")(args)
     for option, given in (("--only", args.only), ("--json", args.json),
                           ("--part", args.part != WHOLE)):
         if given:
             raise UsageError(f"{option} is for grids; an experiment with "
                              "[design] has one cell, and its results go to "
                              "-o DIR")
-    return command("cmd_experiment")(args)
+    return command("experiment")(args)
 
 
 def _run_aa(args: argparse.Namespace) -> int:
     """mssab aa: only the A/A part of an experiment."""
     if not experiment_file.is_experiment(grid.read(args.file)):
         raise UsageError(f"{args.file}: no [design]: a grid has no A/A run")
-    return command("cmd_experiment")(args)
+    return command("experiment")(args)
 
 
 def setting(name: str) -> Callable[[str], int]:
@@ -136,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     cmd.add_argument("-o", "--output", type=Path, metavar="FILE",
                      help="write the measurements to FILE as JSON; without it "
                      "the arm is only set up")
-    cmd.set_defaults(run=command("cmd_block"))
+    cmd.set_defaults(run=command("block"))
     cmd = commands.add_parser(
         "report", help="show the results of an experiment",
         description="Print the results of an experiment and write its page, "
@@ -145,7 +146,7 @@ def parser() -> argparse.ArgumentParser:
                      help="the experiment's folder of results")
     cmd.add_argument("--json", action="store_true",
                      help="print result.json and write no page")
-    cmd.set_defaults(run=command("cmd_report"))
+    cmd.set_defaults(run=command("report"))
     cmd = commands.add_parser(
         "compare", help="compare two results",
         description="Report whether two experiments found the same effect.")
@@ -153,14 +154,14 @@ def parser() -> argparse.ArgumentParser:
                      help="folder of the results of one experiment")
     cmd.add_argument("other", type=Path, metavar="B",
                      help="folder of the results of the other")
-    cmd.set_defaults(run=command("cmd_compare"))
+    cmd.set_defaults(run=command("compare"))
     cmd = commands.add_parser(
         "list", help="list results",
         description="List the experiments with results below a folder.")
     cmd.add_argument("directory", type=Path, metavar="DIR", nargs="?",
                      default=Path("mssab-results"),
                      help="the folder; default mssab-results")
-    cmd.set_defaults(run=command("cmd_list"))
+    cmd.set_defaults(run=command("list"))
     cmd = commands.add_parser(
         "arm", help="print the arm of a connection",
         description="Print the arm, treated or stock, and the slot (0..99) "
@@ -172,7 +173,7 @@ def parser() -> argparse.ArgumentParser:
     cmd.add_argument("one", metavar="ADDRESS:PORT",
                      help="one end; an IPv6 address in brackets")
     cmd.add_argument("other", metavar="ADDRESS:PORT", help="the other end")
-    cmd.set_defaults(run=command("cmd_arm"))
+    cmd.set_defaults(run=command("arm"))
     return top
 
 

@@ -2,7 +2,7 @@
 """The verdict on a metric, the safety of a guardrail, and the decision on the
 treatment: their words, and the rules that pick one.
 
-Pure.  finding.py computes what the rules look at.
+Pure.  stats.py computes what the rules look at.
 """
 from __future__ import annotations
 
