@@ -79,7 +79,7 @@ esac
 mssab run "$TMP/cells.toml" --json "$TMP/cells.json" >"$TMP/table" 2>&1
 sed 's/^/# /' "$TMP/table"
 printf 'mtu 12000 rtt 7 window 3.85 ws off, seed %s\n' 16 17 247 >"$TMP/cells"
-python_cases "$TOP/tests/guest/grid.py" "$TMP/cells.json" "$TMP/cells"
+python_cases "$TOP/tests/guest/mssab/grid.py" "$TMP/cells.json" "$TMP/cells"
 # ratio RTT COUNT NTH LEAST: of COUNT cells with that RTT the NTH lowest is at least so much
 ratio() {
 	python3 -IS -c 'import json, sys

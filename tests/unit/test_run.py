@@ -255,11 +255,11 @@ def test_marks_of_the_opening_comment_choose_the_guest(script):
 
 def test_a_name_that_no_test_has(monkeypatch, capsys):
     run = load_runner()
-    monkeypatch.setattr(run.sys, "argv", ["tests/run", "--only", "long/test_rss"])
+    monkeypatch.setattr(run.sys, "argv", ["tests/run", "--only", "mssab/test_rss"])
     with pytest.raises(SystemExit) as end:
         run.main()
     assert end.value.code == 2
-    assert "long/test_rss: no test has such a name" in capsys.readouterr().err
+    assert "mssab/test_rss: no test has such a name" in capsys.readouterr().err
 
 
 def test_no_debug_kernel_is_no_kernel(tmp_path, monkeypatch):
