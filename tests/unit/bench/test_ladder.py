@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / where) for where in ("lib", "")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
+                for name in ("lib", "")]
 
 from kept_profile import Kept  # noqa: E402
 
