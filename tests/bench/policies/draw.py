@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes a grid of windows drawn at random, from one seed.
 
-  draw.py [--wide] [SEED] >FILE.toml    default: the seed of held-out.toml
+  draw.py [--wide] [SEED] >FILE.toml    default: the seed of make bench-policies
 
 40 windows on clean paths; with --wide 200 of any MTU and round trip, 40 % of them
 with a reader that rests, loss, reordering or jitter."""
