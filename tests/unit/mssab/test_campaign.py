@@ -453,7 +453,7 @@ def test_kill_9_leaves_no_load(tmp_path):
     load = (f"sleep 1000 & echo $! >>{pids}; echo $$ >>{pids}; "
             f"touch {tmp_path}/there; wait")
     code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
-            "from mssab import loads\n"
+            "from mssab.run import loads\n"
             "loads.program(('sh', '-c', sys.argv[2]), {}, 60)")
     process = subprocess.Popen([sys.executable, "-c", code,
                                 str(TOP / "userspace/mssab"), load])

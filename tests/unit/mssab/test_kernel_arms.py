@@ -235,6 +235,6 @@ def test_a_block_needs_the_standard_library_only():
     """A guest's own root may have no more."""
     import subprocess
     code = ("import sys; sys.modules['numpy'] = sys.modules['scipy'] = None; "
-            "from mssab import cmd_block, cli")
+            "from mssab import cli\nfrom mssab.commands import block")
     subprocess.run([sys.executable, "-c", code], check=True,
                    cwd=TOP / "userspace/mssab")
