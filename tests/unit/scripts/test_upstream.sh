@@ -6,7 +6,7 @@
 # shellcheck disable=SC2317 # case_ calls the functions
 set -u
 
-TOP=$(cd "$(dirname "$0")/../.." && pwd)
+TOP=$(cd "$(dirname "$0")/../../.." && pwd)
 SERIES=7.3
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

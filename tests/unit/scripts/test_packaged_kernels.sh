@@ -6,7 +6,7 @@
 # shellcheck disable=SC2317 # checks are called by name
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 tree=$tmp/tree

@@ -4,7 +4,7 @@
 # the faults do takes the debug kernels (make check-fault-injection).
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 patches=("$top"/tests/fault-injection/*.patch)
 n=0
 bad=0

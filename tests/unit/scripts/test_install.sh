@@ -4,7 +4,7 @@
 # make uninstall takes all of it away.
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 version=$(cat "$top/VERSION")

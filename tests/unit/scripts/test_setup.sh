@@ -4,7 +4,7 @@
 # Nothing is installed: apt-get is a stub that only leaves a trace.
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/bin" "$tmp/tree" "$tmp/tree/scripts"

@@ -5,7 +5,7 @@
 # page lists the kernels that KERNELS lists.
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/bin" "$tmp/tree/scripts" "$tmp/tree/build/roots"
@@ -15,8 +15,8 @@ own=$(. /etc/os-release && echo "$VERSION_CODENAME")
 cat >"$tmp/tree/KERNELS" <<END
 # series image headers suite tested by
 6.1 i h $own check
-7.2 i h-7.2.*-amd64 forky-backports check-all
-7.3 i h-7.3.*-amd64 forky check-all
+7.2 i h-7.2.*-amd64 forky-backports check-kernels
+7.3 i h-7.3.*-amd64 forky check-kernels
 END
 cat >"$tmp/bin/apt-get" <<END
 #!/bin/sh
@@ -76,7 +76,7 @@ sed -i 's/^7.3 i h-7.3/7.3 i h-7.4/' "$tmp/tree/KERNELS"
 expect "not when KERNELS changed" 1 "" ready forky
 
 listed=$(awk '/^[0-9]/ { print $1, $NF }' "$top/KERNELS")
-shown=$(sed -n 's/^\([0-9][0-9.]*\)  .*``make \(.*\)``$/\1 \2/p' \
+shown=$(awk '/^[0-9.]+ +Debian .*(smoke|check)/ { print $1, $NF }' \
 	"$top/Documentation/howto/kernels.rst")
 n=$((n + 1))
 if [ "$listed" ] && [ "$listed" = "$shown" ]; then

@@ -4,7 +4,7 @@
 # stdout, with status 0, and does nothing else.  The head of a script, which it
 # prints as its usage, ends before the directives of linters.
 set -u
-cd "$(dirname "$0")/../.." || exit 2
+cd "$(dirname "$0")/../../.." || exit 2
 n=0
 bad=0
 

@@ -10,4 +10,4 @@
 	echo "1..0 # SKIP pathprof needs BTF, which this kernel has not"
 	exit 4
 }
-exec "$(dirname "$0")/../readme" guest
+exec "$(dirname "$0")/../../readme" guest

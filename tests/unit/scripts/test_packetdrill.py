@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/packetdrill"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts/packetdrill"
 SAME = "echo planned 2; echo verdict 0/tcp/a.pkt ipv4 ok; " \
     "echo verdict 0/tcp/b.pkt ipv4 fail b.pkt:3: unexpected"
 

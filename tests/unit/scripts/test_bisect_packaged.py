@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/bisect-packaged"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts/bisect-packaged"
 LIST = """\
 6.1.0-9-amd64          6.1.170-3
 6.1.0-10-amd64         6.1.172-1

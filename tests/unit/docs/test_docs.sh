@@ -7,7 +7,7 @@
 # shellcheck disable=SC2317 # checks are called by name
 set -u
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 tree=$top
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-LINT = Path(__file__).resolve().parents[1] / "lint/pages"
+LINT = Path(__file__).resolve().parents[2] / "lint/pages"
 GOOD = """\
 .. SPDX-License-Identifier: GPL-2.0-only
 
