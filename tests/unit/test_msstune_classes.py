@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The wide classes of diagnose: each from facts of the kernel, "unknown" rather than
-a guess, and no proposal that cannot help.  Real faults: guest/wide_faults.py."""
+a guess, and no proposal that cannot help.  Real faults: guest/msstune."""
 import sys
 from pathlib import Path
 

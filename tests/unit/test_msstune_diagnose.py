@@ -366,7 +366,7 @@ def test_collected(live):
 
 def test_no_end_of_a_live_connection_is_judged_twice(live):
     """How, and whether each end has a limit of its own, depends on the
-    machine's load; faults.py judges in a guest."""
+    machine's load; guest/msstune judges in a guest."""
     found = [d.subject for d in diagnose.diagnose(live)
              if d.subject.count(":") == 2]
     assert found and len(set(found)) == len(found)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What msstune reads from a profile: costs, evidence of a diagnosis, and where the
-profile and the kernel's counters disagree.  Real faults: guest/path_faults.py."""
+profile and the kernel's counters disagree.  Real faults: guest/msstune."""
 import json
 import sys
 from pathlib import Path
@@ -292,7 +292,7 @@ RECORDED = {"gro-off": "offload-off", "checksum": "offload-off",
 
 @pytest.mark.parametrize("name, limit", RECORDED.items())
 def test_recorded_facts(name, limit):
-    """Of the first run of guest/path_faults.py on 6.12."""
+    """Of a run of guest/msstune/faults_cost.py on 6.12."""
     kept = KEPT.parents[1] / "test_msstune_paths"
     some = json.loads((kept / f"{name}.json").read_text())
     found = [d for d in diagnose.diagnose(some) if d.wrong and d.weight >= 5]

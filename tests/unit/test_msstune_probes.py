@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What msstune counts and samples itself: calls of programs, the modules that CPUs
-execute, parts of offloads.  The kernel's side runs in guest/path_faults.py."""
+execute, parts of offloads.  The kernel's side runs in guest/msstune/faults_cost.py."""
 import array
 import os
 import struct

@@ -19,15 +19,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "userspace/msstune"))
-sys.path.insert(0, str(TOP / "userspace/mssab"))
-sys.path.insert(0, str(TOP / "tests/guest"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from faults import A, B, ADDRESS, PORT, children, facts_of, put, sh  # noqa: E402
-from mssab.netns import inside  # noqa: E402
-from msstune import cli, throughput  # noqa: E402
+from programs import listening, running  # noqa: E402
+from testbed import ADDRESS, A, B, inside, put, sh  # noqa: E402
+from msstune import cli, collect, throughput  # noqa: E402
 
+PORT = 5201
 LIFE = 1.2      # seconds that a connection sends
 PATIENCE = 3.0  # seconds that it waits for progress
 LOST = 0.1      # share of the goodput that a fault must cost to count
@@ -69,8 +67,7 @@ def take_away():
 def service(rcvbuf=0, pairs=1, life=LIFE):
     """Run @pairs of senders and readers until the block ends.  A connection sends for
     @life seconds."""
-    with inside(B):
-        listener = socket.create_server((ADDRESS, PORT))
+    listener = listening(PORT)
 
     def reader():
         while True:
@@ -97,14 +94,8 @@ def service(rcvbuf=0, pairs=1, life=LIFE):
                 except OSError:
                     continue
     # More readers than senders: one may still be busy with an earlier connection.
-    pids = children(*[reader] * 3 * pairs, *[writer] * pairs)
-    listener.close()
-    try:
+    with listener, running(*[reader] * 3 * pairs, *[writer] * pairs):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
 
 
 def rate(seconds):
@@ -198,7 +189,9 @@ def run(name, base_b=(), a=(), b=(), after="", path_=None, service_=None, at=A,
         with service(**(service_ or {})):
             faulty = rate(look)
             if keep:
-                (directory / "facts.json").write_text(json.dumps(facts_of(at)))
+                with inside(at):
+                    facts = collect.collect(1.5)
+                (directory / "facts.json").write_text(json.dumps(facts))
             status = auto(at, directory, block, wish)
             cured = rate(look)
         if again:

@@ -1,17 +1,20 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Instructions that the recording of msstune diagnose adds to a packet of a load.
-Runs in the deterministic guest, where a nanosecond is an instruction and the load
-keeps the one CPU busy: its time is all that was executed, also pathprof's own threads.
+"""Instructions that the recording of msstune diagnose, and its samples and counts of
+calls, add to a packet of a load.  Runs in the deterministic guest, where a nanosecond
+is an instruction and the load keeps the one CPU busy: its time is all that was
+executed, also pathprof's own threads.
 
 Observing changes how many acknowledgements flow, and with them the mean cost of a
 packet: runs with as many packets are compared, as by tests/bench/overhead.
-Starting and stopping pathprof is not part of the load's time, and is printed.
+Starting and stopping pathprof is not part of the load's time, and is printed.  Samples
+are taken all the time.  Calls are counted until there are enough, which the loads here
+reach in one slice of an interval of 3 s: their part is weighted so.
 """
 import importlib.util
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +23,13 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import profile_recorder  # noqa: E402
+from msstune import (  # noqa: E402
+    collect,
+    collect_calls,
+    collect_samples,
+    perf_events,
+    profile_recorder,
+)
 
 #: Share of the load's instructions.
 LIMIT = 0.01
@@ -28,6 +37,8 @@ RUNS = int(os.environ.get("MSSTUNE_RUNS", "3"))
 #: How long the loads last, s.  The limit is for 2 s: in 1 s the first burst, which
 #: begins at once, weighs more.
 SECONDS = int(os.environ.get("MSSTUNE_SECONDS", "2"))
+INTERVAL = 3.0      # s, the default of diagnose
+SAMPLES, CALLS = "samples", "counts of calls"
 #: Arguments of tcpload rounds.
 LOADS = {
     "ping-pong": ["--answers", "--size", "1", "--count", str(30_000 * SECONDS)],
@@ -45,11 +56,18 @@ def table():
     return module
 
 
-def load(words):
-    """A run, as the benchmark stores it."""
-    packets, start = int(PACKETS.read_text()), time.monotonic_ns()
-    subprocess.run(["tcpload", "rounds", *words], check=True,
-                   stdout=subprocess.DEVNULL)
+def load(words, prepare=lambda pid: None):
+    """A run, as the benchmark stores it.  @prepare: takes the load's id before it
+    begins."""
+    # Stopped by its own shell until all is prepared.
+    with subprocess.Popen(["sh", "-c", 'kill -STOP $$; exec tcpload rounds "$@"', "sh",
+                           *words], stdout=subprocess.DEVNULL) as process:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        prepare(process.pid)
+        packets, start = int(PACKETS.read_text()), time.monotonic_ns()
+        process.send_signal(signal.SIGCONT)
+        if process.wait():
+            raise subprocess.CalledProcessError(process.returncode, "tcpload")
     return {"ns": time.monotonic_ns() - start, "after_ns": 0, "workload": "",
             "rounds": 1, "packets": int(PACKETS.read_text()) - packets}
 
@@ -72,8 +90,43 @@ def recorded(words):
     return run, document, used
 
 
+def probed(words, what):
+    """A run with samples or counts, and how many there are."""
+    sampler = collect_samples.Sampler([0], {os.getpid()}) if what == SAMPLES else None
+    counters = []
+
+    def prepare(pid):
+        if what == CALLS:
+            counters.extend(perf_events.calls(function, pid)
+                            for function in collect_calls.FUNCTIONS.values())
+    run = load(words, prepare)
+    counted = sum(map(perf_events.count, counters))
+    for counter in counters:
+        os.close(counter)
+    if sampler:
+        counted = sum(collect_samples.joined(sampler.counted()).values())
+        sampler.close()
+    return run, counted
+
+
+def probes(added_to):
+    for name, words in LOADS.items():
+        load(words)
+        plain, total = [load(words) for _ in range(RUNS)], 0.0
+        for what, part in ((SAMPLES, 1.0), (CALLS, collect.SLICE / INTERVAL)):
+            runs = [probed(words, what) for _ in range(RUNS)]
+            added, base, alike = added_to({"runs": plain}, {"runs": [
+                run for run, _ in runs]}, "", 1)
+            total += added / base * part
+            print(f"{name}: {runs[0][1]:,} {what} add {added / base:+.2%} to "
+                  f"{base:,.0f} ns a packet, {added / base * part:+.2%} in a diagnosis")
+        print("ok" if alike and total <= LIMIT else "not ok",
+              f"samples and counts in a load: {name}")
+
+
 def main():
     added_to = table().added
+    probes(added_to)
     for name, words in LOADS.items():
         load(words)     # the first one also waits for the host's files
         plain, profiled = [], []
