@@ -290,7 +290,7 @@ case_groups() {
 	tm new-session -d -x 80 -y 40 "$PP top --sample 1 -i 1" || return
 	while read -r by row && [ $rc = 0 ]; do
 		wait_for 30 screen_has "^By $by," &&
-			wait_for 30 screen_has "^ *[0-9.]+ .* $row\$" || rc=1
+			wait_for 30 screen_has "[0-9KM-]  $row\$" || rc=1
 		tm send-keys g
 	done <<-EOF
 		path rx .*
