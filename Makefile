@@ -104,10 +104,10 @@ SANITIZE := -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all \
 
 fuzz: build/tests/fuzz		## build the fuzzer of pathprof's file readers
 
-build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.[ch] bpf/*) | pathprof
+build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.c userspace/pathprof/*/*.[ch] bpf/*) | pathprof
 	@mkdir -p $(@D)
 	@$(COMPILE) -D_GNU_SOURCE $(SANITIZE) -Dmain=pathprof_main \
-		-DVERSION='"fuzz"' -Ibpf -Ibuild/bpf -o $@ $(filter %.c,$(filter-out bpf/%,$^)) \
+		-DVERSION='"fuzz"' -Iuserspace/pathprof -Ibpf -Ibuild/bpf -o $@ $(filter %.c,$(filter-out bpf/%,$^)) \
 		-lbpf -ljansson -lncursesw -lpcap -lm -pthread
 
 docs: tools			## build the manual pages

@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "../../userspace/pathprof/pathprof-tool.h"
-#include "../../userspace/pathprof/render.h"
+#include "base/tool.h"
+#include "view/render.h"
 
 static struct profile file;
 

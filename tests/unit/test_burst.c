@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The length of sampling bursts (pathprof/burst.c): how many packets a budget
+ * The length of sampling bursts (pathprof/record/burst.c): how many packets a budget
  * buys at a rate, what a rush costs, and what a pause does to the weights.
  */
 #include <stdio.h>
-#include "../../userspace/pathprof/burst.c"
+#include "pathprof/record/burst.c"
 
 #define FIXED	800000.0	/* ns to attach and detach */
 #define PACKET	2400.0		/* ns to follow a packet */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The full screen of `pathprof top` (screen.c, screen-draw.c) of a kept profile,
+# The full screen of `pathprof top` (view/screen*.c) of a kept profile,
 # in a terminal of tmux: what a user sees after each key, at two sizes.
 
 # shellcheck source=tests/unit/lib/files.sh
@@ -18,11 +18,12 @@ trap 'tm kill-server 2>/dev/null; rm -rf "$TMP"' EXIT
 build() {
 	local objects
 	# A source that is gone may have left its object.
-	objects=$(cd "$TOP/userspace/pathprof" && printf '%s\n' *.c | grep -vE \
-		'^(main|cmd-[a-z]*)\.c$' |
+	objects=$(cd "$TOP/userspace/pathprof" && printf '%s\n' */*.c |
+		grep -v '^commands/' |
 		sed "s,.*,$OBJECTS/&," | sed 's/c$/o/')
 	# shellcheck disable=SC2046,SC2086 # lists of words
 	gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$TOP/bpf" \
+		-I"$TOP/userspace/pathprof" \
 		-o screen_fake "$TOP/tests/unit/screen_fake.c" $objects \
 		$(pkg-config --libs libbpf jansson ncursesw libpcap) -lm -pthread
 }
@@ -111,7 +112,7 @@ quits() {
 		shows 'help' && press q 'status 0'
 }
 
-if ! command -v tmux >/dev/null || [ ! -e "$OBJECTS/screen.o" ]; then
+if ! command -v tmux >/dev/null || [ ! -e "$OBJECTS/view/screen.o" ]; then
 	echo "1..0 # SKIP tmux or $OBJECTS is not there"
 	exit 4
 fi

@@ -36,13 +36,13 @@ def test_every_hook_of_a_stage_is_an_entry_point():
 
 
 def test_groups_name_entry_points():
-    members = set(re.findall(r'\{ [A-Z]+, "(\w+)" \}', source("stage-groups.c")))
+    members = set(re.findall(r'\{ [A-Z]+, "(\w+)" \}', source("kernel/stage-groups.c")))
     assert len(members) > 30
     assert members <= HOOKS
 
 
 def test_modules_name_entry_points():
-    homes = set(re.findall(r'\{ "(\w+)", "\w+" \}', source("modules.c")))
+    homes = set(re.findall(r'\{ "(\w+)", "\w+" \}', source("kernel/modules.c")))
     assert len(homes) > 15
     assert homes <= HOOKS
 

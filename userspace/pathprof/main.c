@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "pathprof-tool.h"
+#include "base/tool.h"
 
 static const struct command commands[] = {
 	{ "top", "[OPTIONS]",

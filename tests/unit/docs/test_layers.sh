@@ -48,24 +48,36 @@ plant() {
 }
 
 echo "KTAP version 1"
-echo "1..19"
+echo "1..24"
 
 write kmod/compat.h '#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)'
 write kmod/main.c '#include <linux/tcp.h>'
 write bpf/prog.bpf.c '#include "vmlinux.h"' '#include <bpf/bpf_helpers.h>' \
 	'#include "own.h"'
 write bpf/own.h '/* ours */'
-write userspace/pathprof/session.c '#include "prog.skel.h"'
-write userspace/pathprof/cmd-list.c '#include "profile.h"'
+write userspace/pathprof/record/session.c '#include "prog.skel.h"'
+write userspace/pathprof/commands/list.c '#include "profile/profile.h"' \
+	'#include "record/session.h"'
 write tests/run '#!/bin/bash'
 
 expect "a clean tree" ""
 plant "a top-level folder nobody planned" 1 \
 	extra/file ""
 plant "a second file with the skeleton" 2 \
-	userspace/pathprof/cmd-list.c '#include "prog.skel.h"'
+	userspace/pathprof/commands/list.c '#include "prog.skel.h"'
 plant "a command that includes a command" 3 \
-	userspace/pathprof/cmd-list.c '#include "cmd-top.h"'
+	userspace/pathprof/commands/list.c '#include "commands/top.h"'
+plant "a view that includes a command" 3 \
+	userspace/pathprof/view/render.h '#include "commands/top.h"'
+plant "a profile that knows its views" 3 \
+	userspace/pathprof/profile/label.c '#include "base/tool.h"' \
+	'#include "view/render.h"'
+plant "a profile that knows the kernel" 3 \
+	userspace/pathprof/profile/stats.c '#include "kernel/hooks.h"'
+plant "a file of pathprof in no folder of the list" 3 \
+	userspace/pathprof/other/file.c ""
+plant "a file of pathprof beside its folders" 3 \
+	userspace/pathprof/file.c ""
 plant "a kernel version in the module" 4 \
 	kmod/main.c '#if LINUX_VERSION_CODE > 5'
 plant "a kernel version in BPF" 4 \
@@ -77,7 +89,7 @@ plant "a header of another part in BPF" 5 \
 plant "a path out of bpf/" 5 \
 	bpf/own.h '#include "../kmod/window.h"'
 plant "vmlinux.h in userspace" 6 \
-	userspace/pathprof/cmd-list.c '#include "vmlinux.h"'
+	userspace/pathprof/commands/list.c '#include "vmlinux.h"'
 plant "a file of 701 lines" 7 \
 	kmod/main.c "$(seq -f '/* %g */' 701)"
 plant "a script of 701 lines" 7 \

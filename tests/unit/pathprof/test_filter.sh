@@ -9,7 +9,7 @@ set -u
 
 cat >main.c <<'END'
 #include <stdio.h>
-#include "pcap-filter.h"
+#include "record/pcap-filter.h"
 
 int main(int argc, char **argv)
 {
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 END
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$TOP/bpf" \
 	-I"$TOP/userspace/pathprof" -o compile main.c \
-	"$TOP/userspace/pathprof/pcap-filter.c" -lpcap || exit
+	"$TOP/userspace/pathprof/record/pcap-filter.c" -lpcap || exit
 
 accepts() {
 	local one
