@@ -4,8 +4,8 @@
 # packet: there is no direction, no link layer and no payload.
 set -u
 
-# shellcheck source=tests/unit/files.sh
-. "$(dirname "$0")/../files.sh"
+# shellcheck source=tests/unit/lib/files.sh
+. "$(dirname "$0")/../lib/files.sh"
 
 cat >main.c <<'END'
 #include <stdio.h>

@@ -6,11 +6,11 @@
 #include "bpf.h"
 /* A program cannot change it; the cases do. */
 #define PATHPROF_CONFIG_BPF_H
-#include "../../bpf/pathprof.h"
+#include "../../../bpf/pathprof.h"
 static struct pathprof_config config = { .sample = 1 };
-#include "../../bpf/rx.bpf.h"
-#include "../../bpf/rx-tcp.bpf.h"
-#include "../../bpf/tx.bpf.h"
+#include "../../../bpf/rx.bpf.h"
+#include "../../../bpf/rx-tcp.bpf.h"
+#include "../../../bpf/tx.bpf.h"
 
 static struct cpu_work work;
 static struct counts counted;

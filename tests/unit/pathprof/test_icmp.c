@@ -4,7 +4,7 @@
  * copy, refused by a socket, left unread.
  */
 #include "packets.h"
-#include "../../bpf/icmp.bpf.h"
+#include "../../../bpf/icmp.bpf.h"
 
 #define REPLY	0
 #define REQUEST	8

@@ -4,7 +4,7 @@
 # in a terminal of tmux: what a user sees after each key, at two sizes.
 
 # shellcheck source=tests/unit/lib/files.sh
-. "$(dirname "$0")/lib/files.sh"
+. "$(dirname "$0")/../lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 OBJECTS=$TOP/build/pathprof
 export TERM=screen LC_ALL=C.UTF-8
@@ -24,7 +24,7 @@ build() {
 	# shellcheck disable=SC2046,SC2086 # lists of words
 	gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I"$TOP/bpf" \
 		-I"$TOP/userspace/pathprof" \
-		-o screen_fake "$TOP/tests/unit/screen_fake.c" $objects \
+		-o screen_fake "$TOP/tests/unit/pathprof/screen_fake.c" $objects \
 		$(pkg-config --libs libbpf jansson ncursesw libpcap) -lm -pthread
 }
 

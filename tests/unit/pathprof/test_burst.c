@@ -4,7 +4,7 @@
  * buys at a rate, what a rush costs, and what a pause does to the weights.
  */
 #include <stdio.h>
-#include "pathprof/record/burst.c"
+#include "record/burst.c"
 
 #define FIXED	800000.0	/* ns to attach and detach */
 #define PACKET	2400.0		/* ns to follow a packet */

@@ -6,13 +6,13 @@
  * program that copies.  No packet may be counted twice, or be lost.
  */
 #include "bpf.h"
-#include "../../bpf/datagram.bpf.h"
-#include "../../bpf/extensions.bpf.h"
-#include "../../bpf/forward.bpf.h"
-#include "../../bpf/identity.bpf.h"
-#include "../../bpf/reader.bpf.h"
-#include "../../bpf/stack.bpf.h"
-#include "../../bpf/xdp.bpf.h"
+#include "../../../bpf/datagram.bpf.h"
+#include "../../../bpf/extensions.bpf.h"
+#include "../../../bpf/forward.bpf.h"
+#include "../../../bpf/identity.bpf.h"
+#include "../../../bpf/reader.bpf.h"
+#include "../../../bpf/stack.bpf.h"
+#include "../../../bpf/xdp.bpf.h"
 
 static struct cpu_work work;
 static struct counts counted;

@@ -5,9 +5,9 @@
 # with another seed each time.
 
 # shellcheck source=tests/unit/lib/files.sh
-. "$(dirname "$0")/lib/files.sh"
+. "$(dirname "$0")/../lib/files.sh"
 FUZZ=$TOP/build/tests/fuzz
-KEPT=("$TOP"/tests/unit/test_profile/*.json "$TOP"/tests/unit/test_journey/*.events)
+KEPT=("$TOP"/tests/unit/test_profile/*.json "$TOP"/tests/unit/pathprof/test_journey/*.events)
 
 [ -x "$FUZZ" ] || {
 	echo "1..0 # SKIP $FUZZ is not built"
@@ -20,7 +20,7 @@ for stage in p["stages"]: stage["times"] = {"histogram": [0, 300, 0, 3]}'
 KEPT+=("$TMP/timed.json")
 # Nor have they the state of connections, and captured bytes.
 sed '2,$s/,"events":\[/,"state":{"cwnd":17},"length":60,"captured":"45000028"&/' \
-	"$TOP/tests/unit/test_journey/gro.events" >"$TMP/bytes.events"
+	"$TOP/tests/unit/pathprof/test_journey/gro.events" >"$TMP/bytes.events"
 KEPT+=("$TMP/bytes.events")
 if [ -n "$MSSFRAC_FUZZ" ]; then
 	how=(-s "$(date +%s)" -t "$MSSFRAC_FUZZ")

@@ -4,7 +4,7 @@
 # one is either read or refused with one sentence, never a crash.
 
 # shellcheck source=tests/unit/lib/files.sh
-. "$(dirname "$0")/lib/files.sh"
+. "$(dirname "$0")/../lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 
 refuses() { refused report "$@"; }

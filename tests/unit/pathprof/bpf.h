@@ -63,6 +63,6 @@ int LINUX_KERNEL_VERSION;
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wsign-compare"
-#include "../../bpf/compat.bpf.h"
+#include "../../../bpf/compat.bpf.h"
 
 #endif

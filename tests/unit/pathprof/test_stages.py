@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TABLE = (TOP / "bpf/stages.h").read_text(encoding="utf-8")
 STAGES = [(*stage[:3], re.sub(r'["\s\\]+', " ", stage[3])) for stage in re.findall(
     r'STAGE\((\d+), \w+, "(\w+)", \w+, \d+, (\w+), \w+, '

@@ -4,8 +4,8 @@
 # damaged copies of it: each is read or refused with one sentence.
 
 # shellcheck source=tests/unit/lib/files.sh
-. "$(dirname "$0")/lib/files.sh"
-KEPT=$TOP/tests/unit/test_journey/gro.events
+. "$(dirname "$0")/../lib/files.sh"
+KEPT=$TOP/tests/unit/pathprof/test_journey/gro.events
 SUMS=$TOP/tests/guest/journeys.py
 
 refuses() { refused journey "$@"; }

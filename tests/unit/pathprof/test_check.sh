@@ -5,7 +5,7 @@
 set -u
 
 # shellcheck source=tests/unit/lib/files.sh
-. "$(dirname "$0")/lib/files.sh"
+. "$(dirname "$0")/../lib/files.sh"
 KEPT=$TOP/tests/unit/test_profile/sample.json
 
 # change FILE STATEMENT: the kept profile, changed; see kept_profile.py
