@@ -297,8 +297,8 @@ case_groups() {
 		stage rx .*
 		end rx .*
 		port port 5201
-		device (v[ab]|interface [0-9]+ of namespace [0-9]+)
-		namespace ([ab]|namespace [0-9]+)
+		device v[ab]@[ab]
+		namespace [ab]
 	EOF
 	kill $load
 	sed 's/^/# /' screen
