@@ -17,6 +17,8 @@ TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 MODULE=${MODULE:-$TOP/build/kmod/$(uname -r)/mssfrac.ko}
 # shellcheck disable=SC2034 # used by tests
 CC_MODULE=${MODULE%.ko}_cc.ko
+# What their Python parts share.
+export PYTHONPATH=$TOP/tests/guest/lib${PYTHONPATH:+:$PYTHONPATH}
 TMP=$(mktemp -d)
 ktap_n=0
 ktap_bad=0

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A test of tests/guest as kselftest runs it: called by that test's name, it skips
-# (exit status 4) where the test cannot run, and starts it otherwise.  The tests
-# load modules and change settings of the kernel: outside a virtual machine they
+# A test of tests/guest/kmod as kselftest runs it: called by that test's name, it
+# skips (exit status 4) where the test cannot run, and starts it otherwise.  The
+# tests load modules and change settings of the kernel: outside a virtual machine they
 # run only if MSSFRAC_GUEST is set.
 here=$(cd "$(dirname "$0")" && pwd)
 release=$(uname -r)
@@ -35,4 +35,4 @@ built=$(modinfo -F vermagic "$MODULE" | cut -d' ' -f1)
 ! grep -q '^mssfrac ' /proc/modules || skip "mssfrac is loaded: unload it first"
 
 export PATH=$here:$PATH
-exec "$here/tests/guest/$test"
+exec "$here/tests/guest/kmod/$test"

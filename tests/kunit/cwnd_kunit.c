@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite for kmod/cwnd.h: the cases of tests/unit/cwnd_cases.h, compiled and
- * run as kernel code.  What needs floating point stays with
- * tests/unit/test_cwnd.c.
+ * KUnit suite for kmod/cwnd.h: the cases of tests/unit/kmod/cwnd_cases.h, compiled
+ * and run as kernel code.  What needs floating point stays with
+ * tests/unit/kmod/test_cwnd.c.
  */
 #include <kunit/test.h>
 

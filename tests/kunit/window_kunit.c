@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite for kmod/window.h: the cases of tests/unit/window_cases.h, compiled
- * and run as kernel code, with the kernel's types, flags and sanitizers.
+ * KUnit suite for kmod/window.h: the cases of tests/unit/kmod/window_cases.h,
+ * compiled and run as kernel code, with the kernel's types, flags and sanitizers.
  */
 #include <kunit/test.h>
 #include <linux/module.h>

@@ -9,4 +9,4 @@ ip link set eth0 mtu 9000
 sysctl -qw "net.mssfrac.tx_frac=${TX_FRAC-0}"
 [ -z "${PEER_RX_FRAC-}" ] ||
 	peer sysctl -qw "net.mssfrac.rx_frac=$PEER_RX_FRAC"
-exec "$(dirname "$0")/../../guest/stall.py" transfer "${RCVBUF-4096}" 5
+exec "$(dirname "$0")/../../guest/kmod/stall.py" transfer "${RCVBUF-4096}" 5

@@ -9,7 +9,7 @@ set -euo pipefail
 module=$1
 results=$2
 here=$(dirname "$0")
-stall=$here/../../guest/stall.py
+stall=$here/../../guest/kmod/stall.py
 MTU=9000
 RCVBUF=4096
 SECONDS_EACH=6

@@ -10,6 +10,7 @@ set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 tree=$top
 tmp=$(mktemp -d)
+"$top/tests/unit/kmod/kernel-headers" "$tmp/headers"
 trap 'rm -rf "$tmp"' EXIT
 n=0
 bad=0
@@ -47,7 +48,7 @@ settings_rows() {
 	printf '%s\n' '#include "settings.h"' \
 		'#define X(name, type, low, high, value, unit, text) row name low..high value' \
 		'MSSFRAC_SETTINGS(X)' |
-		gcc -E -P -I"$tree/kmod" -I"$top/tests/unit/kernel" - 2>&1 |
+		gcc -E -P -I"$tree/kmod" -I"$tmp/headers" - 2>&1 |
 		grep -o 'row [a-z_]* [0-9]* *\.\. *[0-9]* [0-9]*' |
 		sed 's/^row //; s/ *\.\. */../'
 }

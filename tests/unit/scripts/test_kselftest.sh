@@ -54,7 +54,7 @@ complete() {
 		[ -e "$added/$file" ] || { echo "no $file"; return 1; }
 	done
 	for file in $(list TEST_PROGS); do
-		if [ ! -x "$added/$file" ] || [ ! -x "$added/tests/guest/$file" ]; then
+		if [ ! -x "$added/$file" ] || [ ! -x "$added/tests/guest/kmod/$file" ]; then
 			echo "$file cannot run"
 			return 1
 		fi

@@ -306,4 +306,4 @@ def test_one_pair_of_guests():
     """The newest kernel of make check, with the oldest as its peer."""
     assert plan.pair() == ("6.12", "6.1")
     peers = [name for name in plan.tests("check-all") if "-peer/" in name]
-    assert peers == ["guest-6.12-peer/peer_stall.sh"]
+    assert peers == ["guest-6.12-peer/kmod/peer_stall.sh"]
