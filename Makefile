@@ -17,11 +17,15 @@ CFLAGS  ?= -O2 -g
 # What builds the programs, if it is missing; packagers set true.
 SETUP   ?= scripts/setup
 
+# Only Kbuild is in the way of such a tree: the module is left to a copy of it.
 ifneq ($(words $(TOP)):$(findstring :,$(TOP)),1:)
-$(error Kbuild cannot work below a path with a blank or a colon: $(TOP))
+NO_KBUILD = echo "Kbuild cannot work below a path with a blank or a colon: $(TOP)" >&2; exit 3
 endif
 
 COMPILE  = $(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -Wall -Wextra $(WERROR) $(LDFLAGS)
+
+# link TARGET NAME: not made anew, because the tree may be read-only when installed.
+link = [ "`readlink $(2)`" = $(1) ] || ln -sfn $(1) $(2)
 
 export V WERROR
 QUIET   := --no-print-directory $(if $(V),,-s)
@@ -31,7 +35,7 @@ all: module programs		## build everything for this machine (default)
 programs: cc-bpf pathprof mssab msstune docs ## build all but the kernel module
 
 module:				## build mssfrac.ko for the running kernel
-	@if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
+	@$(if $(NO_KBUILD),echo "$(TOP) has a blank or a colon: mssfrac.ko left out"; exit 0;) if [ -e /lib/modules/$(RELEASE)/build/Makefile ]; then \
 		scripts/build-kmod $(RELEASE); \
 	else \
 		echo "no headers of the running kernel $(RELEASE):" \
@@ -39,7 +43,7 @@ module:				## build mssfrac.ko for the running kernel
 	fi
 
 kmod:				## build mssfrac.ko for KERNEL= (6.1)
-	@scripts/build-kmod $(KERNEL)
+	@$(or $(NO_KBUILD),scripts/build-kmod $(KERNEL))
 
 cc-bpf: tools build/bpf/mssfrac_cc.bpf.o ## build the congestion control for BPF
 
@@ -51,14 +55,14 @@ build/bpf/mssfrac_cc.bpf.o: bpf/mssfrac_cc.bpf.c bpf/tcp.bpf.h bpf/vmlinux.h $(w
 	@$(COMPILE_BPF) -Ikmod -c -o $@ $<
 
 pathprof: tools			## build the profiler
-	@$(MAKE) $(QUIET) -C userspace/pathprof O=$(TOP)/build
+	@$(MAKE) $(QUIET) -C userspace/pathprof
 
 mssab: tools tcpload		## build the A/B runner
-	@ln -sfn ../../userspace/mssab/mssab.sh build/bin/mssab
+	@$(call link,../../userspace/mssab/mssab.sh,build/bin/mssab)
 
 msstune: tools			## link the tuner into build/bin
 	@mkdir -p build/bin
-	@ln -sfn ../../userspace/msstune/msstune.sh build/bin/msstune
+	@$(call link,../../userspace/msstune/msstune.sh,build/bin/msstune)
 
 tcpload: build/bin/tcpload	## build the traffic generator
 
@@ -111,7 +115,7 @@ build/tests/fuzz: $(wildcard tests/fuzz/*.[ch] userspace/pathprof/*.c userspace/
 		-lbpf -ljansson -lncursesw -lpcap -lm -pthread
 
 docs: tools			## build the manual pages
-	@$(MAKE) $(QUIET) -C Documentation O=$(TOP)/build
+	@$(MAKE) $(QUIET) -C Documentation
 
 tools:
 	@$(SETUP) --check build

@@ -2,6 +2,11 @@
 """python3 -m mssab."""
 import sys
 
-from .cli import main
+if sys.version_info < (3, 11):  # before anything is imported that needs it
+    print("mssab: needs Python 3.11 or newer, this is "
+          + ".".join(map(str, sys.version_info[:2])), file=sys.stderr)
+    sys.exit(3)
+
+from .cli import main  # noqa: E402
 
 sys.exit(main())
