@@ -2,7 +2,8 @@
 """python3 -m mssab."""
 import sys
 
-if sys.version_info < (3, 11):  # before anything is imported that needs it
+# Before anything is imported that needs it.
+if sys.version_info < (3, 11):  # noqa: UP036
     print("mssab: needs Python 3.11 or newer, this is "
           + ".".join(map(str, sys.version_info[:2])), file=sys.stderr)
     sys.exit(3)
