@@ -65,9 +65,5 @@ mssab run "$TOP/tests/bench/window/window.toml" --only "^(${cells//$'\n'/|})\$" 
 sed 's/^/# /' "$TMP/table" "$TMP/err"
 
 echo "$cells" >"$TMP/cells"
-<<<<<<<< HEAD:tests/guest/mssab/det_grid.sh
 python_cases "$TOP/tests/guest/mssab/grid.py" "$TMP/results.json" "$TMP/cells" \
-========
-python_cases "$TOP/tests/guest/kmod/grid.py" "$TMP/results.json" "$TMP/cells" \
->>>>>>>> 0212859 (tests: gather the module's tests in tests/unit/kmod and tests/guest/kmod):tests/guest/kmod/det_grid.sh
 	"${short[@]}"
