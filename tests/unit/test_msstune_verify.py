@@ -77,7 +77,7 @@ def test_improved_is_kept(fake, root, state):
     one, = session.each(changes(root, RMEM))
     assert one.result["verdict"] == "improved" and one.number
     assert "1048576" in (root / "proc/sys/net/ipv4/tcp_rmem").read_text()
-    states = [t.state for t in session.manager.transactions()]
+    states = [t.state for t in session.manager.transactions(True)]
     assert states == ["ended"] * 9 + ["confirmed"]
     # A/A first, then each pair with and without.
     assert not any(fake.blocks[:16])
