@@ -18,13 +18,13 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import (journal, rollback_timer, set_sysctl,  # noqa: E402
-                     settings, transaction)
+from msstune.settings import settings, sysctl  # noqa: E402
+from msstune.transaction import journal, rollback_timer, transaction  # noqa: E402
 from msstune.errors import TuneError  # noqa: E402
-from msstune.transaction import Change, TransactionManager  # noqa: E402
-from msstune.journal import Journal  # noqa: E402
+from msstune.transaction.transaction import Change, TransactionManager  # noqa: E402
+from msstune.transaction.journal import Journal  # noqa: E402
 
-Sysctl = set_sysctl.Sysctl
+Sysctl = sysctl.Sysctl
 
 
 @contextmanager

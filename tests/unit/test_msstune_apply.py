@@ -18,12 +18,14 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (conflicts, export, lint_read, request,  # noqa: E402
-                     rollback_timer, set_ethtool, set_qdisc, set_rss,
-                     set_sysctl, settings, system)
-from msstune.transaction import Change, TransactionManager  # noqa: E402
+from msstune import system  # noqa: E402
+from msstune.lint import read as lint_read  # noqa: E402
+from msstune.settings import (conflicts, ethtool, qdisc, rss, settings,  # noqa: E402
+                              sysctl)
+from msstune.transaction import export, request, rollback_timer  # noqa: E402
+from msstune.transaction.transaction import Change, TransactionManager  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
-from msstune.journal import Entry  # noqa: E402
+from msstune.transaction.journal import Entry  # noqa: E402
 
 TOOL = kill.TOP / "userspace/msstune/msstune.sh"
 FILES = {"net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
@@ -176,7 +178,7 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 import msstune_kill as kill
 from pathlib import Path
-from msstune import rollback_timer
+from msstune.transaction import rollback_timer
 process = os.getpid()
 
 def during():
@@ -217,7 +219,7 @@ def test_confirm_ends_the_timer(state, root):
 def test_the_next_command_undoes_after_a_dead_timer(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
-    monkeypatch.setattr("msstune.transaction.boottime", lambda: 1e12)
+    monkeypatch.setattr("msstune.transaction.transaction.boottime", lambda: 1e12)
     with quick.journal.lock():
         quick.recover()
     assert snapshot(root) == before
@@ -265,9 +267,9 @@ def test_undo_goes_backwards(quick, root):
 
 def test_undo_compares_with_the_rounded_value(quick, root, monkeypatch):
     """The kernel rounds a value: undo compares with the value read back."""
-    original = set_sysctl.Sysctl.write
-    monkeypatch.setattr(set_sysctl.Sysctl, "rounds", True)
-    monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
+    original = sysctl.Sysctl.write
+    monkeypatch.setattr(sysctl.Sysctl, "rounds", True)
+    monkeypatch.setattr(sysctl.Sysctl, "write", lambda self, text: original(
         self, "4000512" if text == "4000000" else text))
     before = snapshot(root)
     done = quick.go()
@@ -277,13 +279,13 @@ def test_undo_compares_with_the_rounded_value(quick, root, monkeypatch):
 
 
 def test_a_refused_value_undoes_all(quick, root, monkeypatch):
-    original = set_sysctl.Sysctl.write
+    original = sysctl.Sysctl.write
 
     def refusing(self, text):
         if text == "1":
             raise OSError(22, "Invalid argument")
         original(self, text)
-    monkeypatch.setattr(set_sysctl.Sysctl, "write", refusing)
+    monkeypatch.setattr(sysctl.Sysctl, "write", refusing)
     before = snapshot(root)
     with pytest.raises(TuneError, match="tcp_ecn=1: Invalid argument; all"):
         quick.go()
@@ -292,8 +294,8 @@ def test_a_refused_value_undoes_all(quick, root, monkeypatch):
 
 
 def test_a_value_that_is_not_in_force_undoes_all(quick, root, monkeypatch):
-    original = set_sysctl.Sysctl.write
-    monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
+    original = sysctl.Sysctl.write
+    monkeypatch.setattr(sysctl.Sysctl, "write", lambda self, text: original(
         self, "3" if text == "1" else text))
     before = snapshot(root)
     with pytest.raises(TuneError, match="1 was written, but 3 is in force"):
@@ -305,7 +307,7 @@ def test_a_failed_undo_is_tried_again(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
     with monkeypatch.context() as patch:
-        patch.setattr(set_sysctl.Sysctl, "write",
+        patch.setattr(sysctl.Sysctl, "write",
                       lambda self, text: (_ for _ in ()).throw(OSError("no")))
         with pytest.raises(TuneError, match="tries again"):
             quick.rollback()
@@ -420,14 +422,14 @@ def test_other_kinds_are_not_below_a_root(root):
             "weights ": [589824, 196608, 65536]},
      "fq bands 3 priomap 1 2 0 offload_horizon 0us")])
 def test_arguments_for_tc(kind, options, words):
-    assert set_qdisc.spelled(kind, options) == words
+    assert qdisc.spelled(kind, options) == words
     with pytest.raises(NotSupported):
-        set_qdisc.spelled(kind, {**options, "novel": 1})
+        qdisc.spelled(kind, {**options, "novel": 1})
 
 
 def test_weights_that_tc_would_misread_are_refused():
     with pytest.raises(NotSupported, match="weights"):
-        set_qdisc.spelled("fq", {"weights ": [1, 2, 3]})
+        qdisc.spelled("fq", {"weights ": [1, 2, 3]})
 
 
 # --- RSS -------------------------------------------------------------------
@@ -463,8 +465,8 @@ class Card:
 @pytest.fixture(name="card")
 def _card(monkeypatch):
     card = Card()
-    monkeypatch.setattr(set_ethtool, "call", card)
-    monkeypatch.setattr(set_rss, "call", card)
+    monkeypatch.setattr(ethtool, "call", card)
+    monkeypatch.setattr(rss, "call", card)
     return card
 
 

@@ -14,9 +14,10 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path.insert(0, str(TOP / "userspace/mssab"))
 
 from mssab.statistics import stats  # noqa: E402
-from msstune import error_budget, verify  # noqa: E402
-from msstune.error_budget import ALPHA, Budget, pairs_for, round_level  # noqa: E402
-from msstune.switchback import Protocol  # noqa: E402
+from msstune.transaction import error_budget, verify  # noqa: E402
+from msstune.transaction.error_budget import (ALPHA, Budget, pairs_for,  # noqa: E402
+                                              round_level)
+from msstune.transaction.switchback import Protocol  # noqa: E402
 
 SESSIONS = 4000
 HELPS = 1 / 3       # of the settings

@@ -11,7 +11,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import diagnose, plan, profile_facts  # noqa: E402
+from msstune.causes import diagnose, plan  # noqa: E402
+from msstune.facts import profile_facts  # noqa: E402
 
 #: Nothing moved in 2 s.
 STILL = {"d_bytes_acked": 0, "d_bytes_received": 0, "d_busy_time": 0,

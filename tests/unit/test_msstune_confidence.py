@@ -11,8 +11,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import confidence, diagnose  # noqa: E402
-from msstune.diagnosis import Diagnosis  # noqa: E402
+from msstune.causes import confidence, diagnose  # noqa: E402
+from msstune.causes.diagnosis import Diagnosis  # noqa: E402
 
 NAME = "10.0.0.1:40000 > 10.0.0.2:5201"
 LARGE = {"reads": 500, "writes": 0, "seconds": .25, "bytes_read": 500 * 65536,

@@ -13,7 +13,8 @@ sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
-from msstune import collect, diagnose, perf_events, plan, rules_wait  # noqa: E402
+from msstune.causes import diagnose, plan, wait  # noqa: E402
+from msstune.facts import collect, perf_events  # noqa: E402
 from msstune.errors import TuneError  # noqa: E402
 
 
@@ -287,7 +288,7 @@ def test_a_path_that_silences_all_connections_is_down(other, limit):
     mine = SILENT | {"retransmits": 4, "dsack_dups": 46, "total_retrans": 50}
     some = facts(mine)
     some["flows"].append(some["flows"][0] | {"local": "10.0.0.1:4"} | other)
-    assert rules_wait.stopped(some["flows"][0], some)[0] == limit
+    assert wait.stopped(some["flows"][0], some)[0] == limit
 
 
 # --- A window that is not full ----------------------------------------------

@@ -14,7 +14,9 @@ TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import diagnose, plan_host, profile_facts, sockdiag, units  # noqa: E402
+from msstune import sockdiag, units  # noqa: E402
+from msstune.causes import diagnose, plan_host  # noqa: E402
+from msstune.facts import profile_facts  # noqa: E402
 
 
 def first(given):
@@ -306,7 +308,7 @@ def test_layout_of_tcp_info():
 LIVE = r"""
 import json, socket, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from msstune import collect
+from msstune.facts import collect
 listener = socket.socket(socket.AF_INET6)
 listener.bind(("::", 0)); listener.listen(200)
 port = listener.getsockname()[1]

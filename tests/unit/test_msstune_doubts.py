@@ -15,15 +15,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
-from msstune import (  # noqa: E402
-    collect,
-    collect_device,
-    collect_host,
-    collect_tasks,
-    diagnose,
-    plan,
-    profile_recorder,
-)
+from msstune.causes import diagnose, plan  # noqa: E402
+from msstune.facts import (collect, device, host, profile_recorder,  # noqa: E402
+                           tasks as collect_tasks)
 from msstune.errors import TuneError, UsageError  # noqa: E402
 
 
@@ -64,7 +58,7 @@ def quick(monkeypatch):
 
 @pytest.mark.parametrize("module, name, key", [
     (collect, "snmp", "snmp"), (collect, "softnet", "softnet"),
-    (collect_device, "devices", "devices"), (collect_host, "firewall", "firewall")])
+    (device, "devices", "devices"), (host, "firewall", "firewall")])
 def test_counters_since_boot_are_no_difference(quick, module, name, key):
     """Else what a host counted since its boot happened in these seconds."""
     some = quick(module, name)
@@ -187,9 +181,9 @@ def test_a_reader_whose_writes_are_not_counted():
 
 
 def test_usage_without_the_file_of_bytes(monkeypatch):
-    monkeypatch.setattr(collect_host, "_written", lambda _: None)
-    used = collect_host.usage({1})
-    spent = collect_host.usage_since(used)[1]
+    monkeypatch.setattr(host, "_written", lambda _: None)
+    used = host.usage({1})
+    spent = host.usage_since(used)[1]
     assert "system" in spent and "written_per_s" not in spent
 
 
@@ -214,11 +208,11 @@ def test_the_share_of_the_cpu_that_is_busy():
 def test_rules_without_nft(monkeypatch, tmp_path):
     path = tmp_path / "modules"
     path.write_text("nf_tables 360448 0 - Live 0x0\n")
-    monkeypatch.setattr(collect_host.shutil, "which", lambda _: None)
+    monkeypatch.setattr(host.shutil, "which", lambda _: None)
     with pytest.raises(TuneError, match="no nft"):
-        collect_host.firewall_rules(path)
+        host.firewall_rules(path)
     path.write_text("")
-    assert collect_host.firewall_rules(path) == {}
+    assert host.firewall_rules(path) == {}
 
 
 # --- A program that waits for its CPU -----------------------------------------

@@ -9,7 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
 
-from msstune import collect_host, diagnose, plan  # noqa: E402
+from msstune.causes import diagnose, plan  # noqa: E402
+from msstune.facts import host  # noqa: E402
 from msstune_facts import RECEIVER, facts  # noqa: E402
 
 
@@ -131,8 +132,8 @@ def xt(name, kind="match"):
     ([dport(443), {"limit": "a-name"}, {"drop": None}], [443]),
 ])
 def test_rules_that_limit_connections(monkeypatch, expr, ports):
-    monkeypatch.setattr(collect_host, "_ruleset", lambda: [rule(*expr)])
-    assert collect_host.firewall_limits() == ({PLACE: ports} if ports else {})
+    monkeypatch.setattr(host, "_ruleset", lambda: [rule(*expr)])
+    assert host.firewall_limits() == ({PLACE: ports} if ports else {})
 
 
 BELOW = {"limit": {"rate": 9, "burst": 5, "per": "second"}}
@@ -148,28 +149,28 @@ BELOW = {"limit": {"rate": 9, "burst": 5, "per": "second"}}
     ([dport(443), BELOW], [], None),    # the others are everybody's
 ])
 def test_a_rule_accepts_what_is_below_its_limit(monkeypatch, accepts, drops, ports):
-    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+    monkeypatch.setattr(host, "_ruleset", lambda: [
         rule(*accepts, {"accept": None}, handle=3), rule(*drops, {"drop": None})])
-    assert collect_host.firewall_limits() == ({PLACE: ports} if ports else {})
+    assert host.firewall_limits() == ({PLACE: ports} if ports else {})
 
 
 def test_another_chain_accepts(monkeypatch):
     accepts = rule(dport(443), BELOW, {"accept": None}, handle=3)
     accepts["rule"]["chain"] = "second"
-    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+    monkeypatch.setattr(host, "_ruleset", lambda: [
         accepts, rule(dport(443), {"drop": None})])
-    assert not collect_host.firewall_limits()
+    assert not host.firewall_limits()
 
 
 def test_a_counter_with_a_name_is_read(monkeypatch):
     counter = {"family": "inet", "table": "guard", "name": "seen", "packets": 24}
-    monkeypatch.setattr(collect_host, "_ruleset", lambda: [
+    monkeypatch.setattr(host, "_ruleset", lambda: [
         {"counter": counter}, {"counter": counter | {"table": "other", "packets": 9}},
         rule({"counter": "seen"}, {"drop": None}),
         rule({"counter": {"packets": 5, "bytes": 1}}, {"drop": None}, handle=5),
         rule({"counter": "gone"}, {"drop": None}, handle=6),
         rule({"counter": "seen"}, {"accept": None}, handle=7)])
-    assert collect_host.firewall() == {
+    assert host.firewall() == {
         f"{PLACE}: drop": 24, "inet guard first handle 5: drop": 5}
 
 
@@ -189,9 +190,9 @@ def test_default_routes_of_both_families(monkeypatch):
             # Another table has a default route as well.
             ("-6", "route"): "default via fe80::1 dev eth0 metric 9 cwnd lock 4\n"
                              "default via fe80::2 dev eth1 table 7 metric 9\n"}
-    monkeypatch.setattr(collect_host.system, "run",
+    monkeypatch.setattr(host.system, "run",
                         lambda _, family, what, *more: said[family, what])
-    found = collect_host.routes()
+    found = host.routes()
     assert found == [{"dst": "default", "window": 9000, "locked": []},
                      {"dst": "::/0", "cwnd": 4, "locked": ["cwnd"]}]
 

@@ -14,8 +14,10 @@ TOP = Path(__file__).resolve().parents[2]
 TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import errors, lint, lint_items, lint_read, lint_rules  # noqa: E402
-from msstune.lint_kernel import Kernel  # noqa: E402
+from msstune import errors  # noqa: E402
+from msstune.lint import (items as lint_items, lint, read as lint_read,  # noqa: E402
+                          rules as lint_rules)
+from msstune.lint.kernel import Kernel  # noqa: E402
 
 MACHINE = lint_rules.Machine(memory=8 << 30)
 IPV4 = "net.ipv4."

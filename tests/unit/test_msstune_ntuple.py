@@ -10,9 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
 
-from msstune import export, set_ntuple, settings  # noqa: E402
+from msstune.settings import ntuple, settings  # noqa: E402
+from msstune.transaction import export  # noqa: E402
 from msstune.errors import NotSupported, TuneError, UsageError  # noqa: E402
-from msstune.journal import Entry  # noqa: E402
+from msstune.transaction.journal import Entry  # noqa: E402
 
 NAME = "ntuple:eth0:tcp4 dst-port 5201"
 LOC_SPECIAL, LOC_ANY = 0x80000000, 0xffffffff
@@ -80,16 +81,16 @@ class Card:
 @pytest.fixture(name="card")
 def _card(monkeypatch):
     card = Card()
-    monkeypatch.setattr(set_ntuple, "call", card)
+    monkeypatch.setattr(ntuple, "call", card)
     return card
 
 
 def test_the_structure_is_the_kernel_s():
-    assert ctypes.sizeof(Rxnfc) == 4 * set_ntuple.RXNFC
-    assert Rxnfc.fs.offset == 4 * set_ntuple.FLOW_SPEC
-    assert Rxnfc.fs.offset + Spec.ring_cookie.offset == 4 * set_ntuple.RING
-    assert Rxnfc.fs.offset + Spec.location.offset == 4 * set_ntuple.LOCATION
-    assert Rxnfc.rule_cnt.offset == 4 * set_ntuple.COUNT == 4 * set_ntuple.LOCATIONS - 4
+    assert ctypes.sizeof(Rxnfc) == 4 * ntuple.RXNFC
+    assert Rxnfc.fs.offset == 4 * ntuple.FLOW_SPEC
+    assert Rxnfc.fs.offset + Spec.ring_cookie.offset == 4 * ntuple.RING
+    assert Rxnfc.fs.offset + Spec.location.offset == 4 * ntuple.LOCATION
+    assert Rxnfc.rule_cnt.offset == 4 * ntuple.COUNT == 4 * ntuple.LOCATIONS - 4
 
 
 @pytest.mark.parametrize("chooses", [False, True])

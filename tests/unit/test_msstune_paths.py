@@ -12,8 +12,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
-from msstune import (diagnose, path_evidence, path_sums, plan,  # noqa: E402
-                     profile_costs, profile_facts, profile_recorder)
+from msstune.causes import diagnose, path_evidence, plan  # noqa: E402
+from msstune.facts import (path_sums, profile_costs, profile_facts,  # noqa: E402
+                           profile_recorder)
 
 KEPT = Path(__file__).parent / "test_profile/sample.json"
 

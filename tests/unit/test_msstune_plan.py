@@ -13,7 +13,8 @@ TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
-from msstune import diagnose, plan, plan_values, settings  # noqa: E402
+from msstune.causes import diagnose, plan, plan_values  # noqa: E402
+from msstune.settings import settings  # noqa: E402
 
 LOSSY = {"d_total_retrans": 100}
 RWND = {"d_rwnd_limited": 1_900_000}

@@ -12,8 +12,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import (collect, collect_calls, collect_device, collect_host,  # noqa: E402
-                     collect_samples, perf_events, set_ethtool, sockdiag)
+from msstune import sockdiag  # noqa: E402
+from msstune.facts import (calls as collect_calls, collect, device, host,  # noqa: E402
+                           perf_events, samples)
+from msstune.settings import ethtool  # noqa: E402
 from msstune.errors import NotSupported  # noqa: E402
 
 
@@ -210,14 +212,14 @@ hidden 4096 0 - Live 0x0000000000000000
 def test_addresses_belong_to_modules(tmp_path):
     path = tmp_path / "modules"
     path.write_text(MODULES)
-    known = collect_samples.modules(path)
+    known = samples.modules(path)
     assert [name for *_, name in known] == ["veth", "nf_tables"]
     for address, name in ((0xffffffffc0a00000, "nf_tables"),
                           (0xffffffffc0a00000 + 360447, "nf_tables"),
                           (0xffffffffc0a00000 + 360448, "kernel"),
                           (0xffffffffc08fffff, "kernel"), (0, "kernel"),
                           (0xffffffffc0900001, "veth")):
-        assert collect_samples.named(address, known) == name
+        assert samples.named(address, known) == name
 
 
 def ring(records, tail=0, pages=1):
@@ -229,7 +231,7 @@ def ring(records, tail=0, pages=1):
         for at, byte in enumerate(record):
             raw[4096 + (head + at) % size] = byte
         head += len(record)
-    struct.pack_into("=QQ", raw, collect_samples.HEAD, head, tail)
+    struct.pack_into("=QQ", raw, samples.HEAD, head, tail)
     return raw
 
 
@@ -238,7 +240,7 @@ def sample(address, process=1):
 
 
 def drained(raw):
-    one = collect_samples.Sampler.__new__(collect_samples.Sampler)
+    one = samples.Sampler.__new__(samples.Sampler)
     one._page, one._rings, one._seen, one._own = 4096, [(3, -1, raw)], [], {42}
     one.drain()
     return one._seen
@@ -249,18 +251,18 @@ def test_samples_are_read_to_the_end_and_around_it(tail):
     lost = struct.pack("=IHHQQ", 2, 0, 24, 1, 3)
     raw = ring([sample(11), lost, sample(12), sample(13, process=42)], tail)
     assert drained(raw) == [(3, 11), (3, 12)]   # 42 is our own
-    assert struct.unpack_from("=QQ", raw, collect_samples.HEAD)[0] == \
-        struct.unpack_from("=Q", raw, collect_samples.TAIL)[0]
+    assert struct.unpack_from("=QQ", raw, samples.HEAD)[0] == \
+        struct.unpack_from("=Q", raw, samples.TAIL)[0]
     assert drained(raw) == []
 
 
 # --- Tables that nft does not list -------------------------------------------
 
 def test_tables_of_iptables_legacy(tmp_path):
-    assert collect_host.legacy_tables(tmp_path) == []
+    assert host.legacy_tables(tmp_path) == []
     (tmp_path / "ip_tables_names").write_text("filter\nraw\n")
     (tmp_path / "ip6_tables_names").write_text("filter\n")
-    assert collect_host.legacy_tables(tmp_path) == ["filter", "raw"]
+    assert host.legacy_tables(tmp_path) == ["filter", "raw"]
 
 
 # --- Parts of offloads ------------------------------------------------------
@@ -271,23 +273,23 @@ def test_features_of_a_device(monkeypatch):
     text = b"".join(name.encode().ljust(32, b"\0") for name in names)
 
     def call(_device, words):
-        if words[0] == set_ethtool.GSSET_INFO:
+        if words[0] == ethtool.GSSET_INFO:
             return [*words[:4], len(names)]
-        if words[0] == set_ethtool.GSTRINGS:
+        if words[0] == ethtool.GSTRINGS:
             return [*words[:3], *array.array("I", text)]
         #       available, requested, active, never changed
         return [words[0], words[1], 1, 1, 1, 0, 0b110, 0, 0, 0b100]
-    monkeypatch.setattr(set_ethtool, "call", call)
-    found = set_ethtool.features("eth0")
+    monkeypatch.setattr(ethtool, "call", call)
+    found = ethtool.features("eth0")
     assert found["tx-checksum-ipv4"] == (True, True) and len(found) == len(names)
     assert found["tx-tcp6-segmentation"] == (False, True)
     # What cannot be changed is no part that is off.
     assert found["tx-tcp-segmentation"] == (False, False)
-    assert collect_device._parts_off("eth0") == ["tx-tcp6-segmentation"]
+    assert device._parts_off("eth0") == ["tx-tcp6-segmentation"]
 
 
 def test_a_device_without_features_has_no_parts(monkeypatch):
     def call(_device, _words):
         raise OSError(95, "not supported")
-    monkeypatch.setattr(set_ethtool, "call", call)
-    assert collect_device._parts_off("eth0") == []
+    monkeypatch.setattr(ethtool, "call", call)
+    assert device._parts_off("eth0") == []

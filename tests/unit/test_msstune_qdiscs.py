@@ -9,7 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
 
-from msstune import qdiscs, set_qdisc, system  # noqa: E402
+from msstune import qdiscs, system  # noqa: E402
+from msstune.settings import qdisc  # noqa: E402
 from msstune.errors import NotSupported  # noqa: E402
 
 TEXT = """\
@@ -69,4 +70,4 @@ def test_of_one_device_the_text_does_not_name_it(tc):
 def test_what_cannot_be_restored_is_not_replaced(tc):
     tc["text"] = "qdisc pfifo 10: parent 1:1 limit 5p\n"
     with pytest.raises(NotSupported, match="options .* not known"):
-        set_qdisc.Qdisc("va:1:1", Path("/")).read()
+        qdisc.Qdisc("va:1:1", Path("/")).read()

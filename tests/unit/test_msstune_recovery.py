@@ -12,7 +12,8 @@ TOP = Path(__file__).resolve().parents[2]
 TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import recovery, units  # noqa: E402
+from msstune import units  # noqa: E402
+from msstune.causes import recovery  # noqa: E402
 
 
 def call(*arguments):

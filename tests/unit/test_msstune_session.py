@@ -11,9 +11,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import operator_session, permissions, settings  # noqa: E402
+from msstune.settings import operator_session, permissions, settings  # noqa: E402
 from msstune.errors import TuneError  # noqa: E402
-from msstune.operator_session import Carriers  # noqa: E402
+from msstune.settings.operator_session import Carriers  # noqa: E402
 
 #: ip -j link of a VLAN on a bond of two ports, a bridge, and another device.
 LINKS = [{"ifname": "bond0.7", "link": "bond0"}, {"ifname": "bond0"},

@@ -12,11 +12,13 @@ import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
 from msstune_traffic import FILES, Traffic  # noqa: E402
-from msstune import rollback_timer, settings, switchback, throughput  # noqa: E402
+from msstune.facts import throughput  # noqa: E402
+from msstune.settings import settings  # noqa: E402
+from msstune.transaction import rollback_timer, switchback  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
-from msstune.switchback import Protocol  # noqa: E402
-from msstune.transaction import Change  # noqa: E402
-from msstune.verify import Verifier  # noqa: E402
+from msstune.transaction.switchback import Protocol  # noqa: E402
+from msstune.transaction.transaction import Change  # noqa: E402
+from msstune.transaction.verify import Verifier  # noqa: E402
 
 RMEM, ECN = "net.ipv4.tcp_rmem=4096 65536 1048576", "net.ipv4.tcp_ecn=1"
 

@@ -21,10 +21,11 @@ sys.path.insert(0, import_path)
 import msstune_kill as kill  # noqa: E402
 import msstune_root  # noqa: E402
 from msstune_root import snapshot  # noqa: E402
-from msstune import (cmd_journal, journal, rollback_timer,  # noqa: E402
-                     set_link, set_sysctl, settings)
+from msstune.commands import journal as cmd_journal  # noqa: E402
+from msstune.settings import link, settings, sysctl  # noqa: E402
+from msstune.transaction import journal, rollback_timer  # noqa: E402
 from msstune.errors import NotSupported, TuneError  # noqa: E402
-from msstune.transaction import Change  # noqa: E402
+from msstune.transaction.transaction import Change  # noqa: E402
 
 TOOL = kill.TOP / "userspace/msstune/msstune.sh"
 FILES = {"net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
@@ -237,8 +238,8 @@ def test_values_are_compared_as_the_kernel_reads_them(quick, root, monkeypatch):
     """The kernel prints tcp_fastopen=0x403 as 1027, and a list as ranges."""
     printed = {"0x403": "1027", "010 0x20  30": "8\t32\t30", "-1": "-1",
                "1,2,3,9": "1-3,9"}
-    original = set_sysctl.Sysctl.write
-    monkeypatch.setattr(set_sysctl.Sysctl, "write", lambda self, text: original(
+    original = sysctl.Sysctl.write
+    monkeypatch.setattr(sysctl.Sysctl, "write", lambda self, text: original(
         self, printed.get(text, text)))
     for name in ("tcp_fastopen", "tcp_abc", "tcp_x", "ip_local_reserved_ports"):
         put(root, f"net/ipv4/{name}", "7\n")
@@ -265,22 +266,22 @@ def test_a_key_of_another_namespace_is_refused(root):
 
 def test_a_queue_of_length_0(monkeypatch):
     """ip(8) prints no txqlen for it."""
-    monkeypatch.setattr(set_link, "show", lambda device: {"ifindex": 2})
+    monkeypatch.setattr(link, "show", lambda device: {"ifindex": 2})
     assert settings.named("txqueuelen:eth0").read() == "0"
 
 
 def test_a_value_that_cannot_be_read_stops_nothing(quick, root, monkeypatch):
     before = snapshot(root)
     quick.go()
-    original = set_sysctl.Sysctl.read
+    original = sysctl.Sysctl.read
 
     def failing(self):
         if self.target.endswith("rmem_max"):
             raise KeyError("txqlen")
         return original(self)
-    monkeypatch.setattr(set_sysctl.Sysctl, "read", failing)
+    monkeypatch.setattr(sysctl.Sysctl, "read", failing)
     assert "KeyError" in quick.drift(quick.transactions()[0].entries[1])
-    monkeypatch.setattr("msstune.transaction.boottime", lambda: 1e12)
+    monkeypatch.setattr("msstune.transaction.transaction.boottime", lambda: 1e12)
     quick.go("net.ipv4.tcp_wmem=4096 16384 5000000")
     assert [e.undone for e in quick.transactions()[0].entries] == [
         "restored", "gone", "restored"]
@@ -408,7 +409,7 @@ def test_the_timer_has_a_copy_of_a_damaged_journal(state, root):
 
 def test_the_timer_does_not_wait_for_a_stopped_process(state, root, monkeypatch):
     before = snapshot(root)
-    monkeypatch.setattr("msstune.transaction.PATIENCE", 0.2)
+    monkeypatch.setattr("msstune.transaction.transaction.PATIENCE", 0.2)
     manager = kill.manager(state, root)
     with_lock = kill.manager(state, root)
     manager.apply([Change(*settings.parse(text, root)) for text in WANTED], 0.2)
@@ -421,9 +422,9 @@ def test_the_timer_does_not_wait_for_a_stopped_process(state, root, monkeypatch)
 def test_apply_that_was_stopped_writes_no_more(quick, root, state, monkeypatch,
                                                text, after):
     """The timer undoes a part of it; the rest must not be written later."""
-    monkeypatch.setattr("msstune.transaction.PATIENCE", 0.1)
+    monkeypatch.setattr("msstune.transaction.transaction.PATIENCE", 0.1)
     before = snapshot(root)
-    original = set_sysctl.Sysctl.write
+    original = sysctl.Sysctl.write
 
     def stopped(self, value):
         """Before or after it writes the second setting, or the third."""
@@ -432,7 +433,7 @@ def test_apply_that_was_stopped_writes_no_more(quick, root, state, monkeypatch,
         original(self, value)
         if value == text and after:
             assert kill.manager(state, root).expire(1, "timer")
-    monkeypatch.setattr(set_sysctl.Sysctl, "write", stopped)
+    monkeypatch.setattr(sysctl.Sysctl, "write", stopped)
     with pytest.raises(TuneError, match="undone meanwhile|is in force"):
         quick.go()
     assert snapshot(root) == before

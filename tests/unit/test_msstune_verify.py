@@ -24,13 +24,15 @@ from msstune_root import snapshot  # noqa: E402
 from msstune_schema import wrong  # noqa: E402
 from msstune_facts import facts  # noqa: E402
 from msstune_traffic import FILES, Traffic  # noqa: E402
-from msstune import (auto_page, cli, collect, rollback_timer,  # noqa: E402
-                     set_sysctl, settings, sockdiag, switchback, throughput,
-                     verify)
-from msstune.transaction import Change  # noqa: E402
+from msstune import cli, sockdiag  # noqa: E402
+from msstune.commands import auto_page  # noqa: E402
+from msstune.facts import collect, throughput  # noqa: E402
+from msstune.settings import settings, sysctl as set_sysctl  # noqa: E402
+from msstune.transaction import rollback_timer, switchback, verify  # noqa: E402
+from msstune.transaction.transaction import Change  # noqa: E402
 from msstune.errors import TuneError, UsageError  # noqa: E402
-from msstune.switchback import Protocol  # noqa: E402
-from msstune.verify import Verifier  # noqa: E402
+from msstune.transaction.switchback import Protocol  # noqa: E402
+from msstune.transaction.verify import Verifier  # noqa: E402
 
 TOOL = kill.TOP / "userspace/msstune/msstune.sh"
 RMEM, ECN = "net.ipv4.tcp_rmem=4096 65536 1048576", "net.ipv4.tcp_ecn=1"

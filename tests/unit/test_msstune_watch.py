@@ -23,7 +23,8 @@ sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
 from msstune_facts import DEVICE, SENDER, facts  # noqa: E402
 from prometheus_client import CollectorRegistry  # noqa: E402
 from prometheus_client.openmetrics import exposition, parser  # noqa: E402
-from msstune import diagnose, metrics_server, openmetrics  # noqa: E402
+from msstune.causes import diagnose  # noqa: E402
+from msstune.commands import metrics_server, openmetrics  # noqa: E402
 
 GIVEN = facts(
     {"d_rwnd_limited": 1_000_000, "d_total_retrans": 7, "rtt": 10000},

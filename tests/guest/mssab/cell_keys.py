@@ -30,7 +30,8 @@ from mssab.testbed.ends import RECEIVER, SENDER  # noqa: E402
 from mssab.errors import MssabError  # noqa: E402
 from mssab.experiment.experiment import Arm  # noqa: E402
 from mssab.testbed.testbed import Testbed  # noqa: E402
-from msstune import collect, sockdiag  # noqa: E402
+from msstune import sockdiag  # noqa: E402
+from msstune.facts import collect  # noqa: E402
 
 BASE = Cell(load="tcpload", warmup_ms=300, measure_ms=700)
 EVERY = 0.05                # seconds between looks at the sockets

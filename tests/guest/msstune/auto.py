@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from programs import listening, running  # noqa: E402
 from testbed import ADDRESS, A, B, inside, put, sh  # noqa: E402
-from msstune import cli, collect, throughput  # noqa: E402
+from msstune import cli  # noqa: E402
+from msstune.facts import collect, throughput  # noqa: E402
 
 PORT = 5201
 LIFE = 1.2      # seconds that a connection sends

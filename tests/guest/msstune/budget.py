@@ -23,13 +23,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
-from msstune import (  # noqa: E402
-    collect,
-    collect_calls,
-    collect_samples,
-    perf_events,
-    profile_recorder,
-)
+from msstune.facts import (calls as collect_calls, collect, perf_events,  # noqa: E402
+                           profile_recorder, samples)
 
 #: Share of the load's instructions.
 LIMIT = 0.01
@@ -92,7 +87,7 @@ def recorded(words):
 
 def probed(words, what):
     """A run with samples or counts, and how many there are."""
-    sampler = collect_samples.Sampler([0], {os.getpid()}) if what == SAMPLES else None
+    sampler = samples.Sampler([0], {os.getpid()}) if what == SAMPLES else None
     counters = []
 
     def prepare(pid):
@@ -104,7 +99,7 @@ def probed(words, what):
     for counter in counters:
         os.close(counter)
     if sampler:
-        counted = sum(collect_samples.joined(sampler.counted()).values())
+        counted = sum(samples.joined(sampler.counted()).values())
         sampler.close()
     return run, counted
 

@@ -50,7 +50,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import programs  # noqa: E402
 import testbed  # noqa: E402
 from testbed import A, B, inside, put, sh  # noqa: E402
-from msstune import collect, diagnose, plan, profile_recorder, throughput  # noqa: E402
+from msstune.causes import diagnose, plan  # noqa: E402
+from msstune.facts import collect, profile_recorder, throughput  # noqa: E402
 
 GROUPS = ("ends", "path", "host", "cost", "loss", "healthy")
 MODULES = """act_mirred act_police bonding bridge cls_matchall dummy 8021q ifb ip_gre

@@ -28,7 +28,7 @@ python_cases /dev/stdin "$TOP" <<-'END'
 	sys.path[:0] = [sys.argv[1] + "/userspace/msstune",
 	                sys.argv[1] + "/userspace/mssab"]
 	from mssab.netns import inside
-	from msstune import settings
+	from msstune.settings import settings
 	def shown():
 	    text = subprocess.run(["tc", "qdisc", "show", "dev", "vq", "root"],
 	                          capture_output=True, text=True, check=True).stdout

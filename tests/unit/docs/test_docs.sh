@@ -313,7 +313,7 @@ inject design Documentation/reference/mssab-experiment.5.rst 's/^stolen_percent 
 inject metrics userspace/mssab/mssab/experiment/metrics.py 's/"softirqs": \(Metric/"interrupts": (Metric/'
 inject guest scripts/guest 's/"--seed"/"--chance"/'
 inject mssab userspace/mssab/mssab/cli.py 's/"--only"/"--just"/'
-inject msstune userspace/msstune/msstune/cmd_lint.py 's/"--memory"/"--ram"/'
+inject msstune userspace/msstune/msstune/commands/lint.py 's/"--memory"/"--ram"/'
 inject tcpload userspace/tcpload/bulk.c 's/"zerocopy"/"no-copy"/'
 inject pages Documentation/index.rst '/^\.\. _guest:/d'
 inject pages Documentation/index.rst '/: results.grid.rst/d'

@@ -48,7 +48,7 @@ plant() {
 }
 
 echo "KTAP version 1"
-echo "1..24"
+echo "1..26"
 
 write kmod/compat.h '#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)'
 write kmod/main.c '#include <linux/tcp.h>'
@@ -103,9 +103,13 @@ plant "an experiment of mssab that knows the testbed" 8 \
 plant "a module for all rooms of mssab that imports one" 8 \
 	userspace/mssab/mssab/netns.py 'from .experiment import cell'
 plant "a command of the tuner that writes" 9 \
-	userspace/msstune/msstune/cmd_apply.py 'setting.write("1")'
-plant "a home directory in a script" 10 \
+	userspace/msstune/msstune/commands/apply.py 'setting.write("1")'
+plant "a fact of the tuner that imports a cause" 10 \
+	userspace/msstune/msstune/facts/host.py 'from ..causes import plan'
+plant "a module for all rooms of the tuner that imports one" 10 \
+	userspace/msstune/msstune/units.py 'from .lint import rules'
+plant "a home directory in a script" 11 \
 	tests/run "cd /ho""me/someone/src"
-plant "root's folder in a script" 10 \
+plant "root's folder in a script" 11 \
 	tests/run "cd /ro""ot/src"
 exit $bad

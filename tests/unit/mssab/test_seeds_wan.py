@@ -15,7 +15,8 @@ PAGE = (TOP / "Documentation/results/seeds-arithmetic.rst").read_text()
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 sys.path[:0] = [str(TOP / "tests/unit/lib"), str(TOP / "tests/unit")]
 
-from msstune import plan_values, recovery, units  # noqa: E402
+from msstune import units  # noqa: E402
+from msstune.causes import plan_values, recovery  # noqa: E402
 from msstune_facts import RECEIVER, facts  # noqa: E402
 
 GB = 2**30

@@ -8,23 +8,13 @@ import os
 import sys
 from pathlib import Path
 
-from . import (
-    __version__,
-    cmd_apply,
-    cmd_auto,
-    cmd_diagnose,
-    cmd_journal,
-    cmd_lint,
-    cmd_plan,
-    cmd_recovery,
-    cmd_verify,
-    cmd_watch,
-    system,
-)
+from . import __version__, system
+from .commands import (apply, auto, diagnose, journal, lint, plan, recovery, verify,
+                       watch)
 from .errors import TuneError
 
-COMMANDS = (cmd_diagnose, cmd_plan, cmd_apply, cmd_verify, cmd_auto, cmd_journal,
-            cmd_lint, cmd_recovery, cmd_watch)
+COMMANDS = (diagnose, plan, apply, verify, auto, journal,
+            lint, recovery, watch)
 
 
 def parser() -> argparse.ArgumentParser:
