@@ -13,7 +13,7 @@ TOP = Path(__file__).resolve().parents[3]
 TOOL = TOP / "userspace/msstune/msstune.sh"
 PAGE = (TOP / "Documentation/results/seeds-arithmetic.rst").read_text()
 sys.path.insert(0, str(TOP / "userspace/msstune"))
-sys.path[:0] = [str(TOP / "tests/unit/lib"), str(TOP / "tests/unit")]
+sys.path.insert(0, str(TOP / "tests/unit/lib"))
 
 from msstune import units  # noqa: E402
 from msstune.causes import plan_values, recovery  # noqa: E402

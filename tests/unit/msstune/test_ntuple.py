@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "userspace/msstune"))
 
 from msstune.settings import ntuple, settings  # noqa: E402
 from msstune.transaction import export  # noqa: E402

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TOOL = TOP / "userspace/msstune/msstune.sh"
-sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
+sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit/lib")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
 from msstune.causes import diagnose, plan, plan_values  # noqa: E402

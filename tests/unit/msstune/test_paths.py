@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
@@ -16,7 +16,7 @@ from msstune.causes import diagnose, path_evidence, plan  # noqa: E402
 from msstune.facts import (path_sums, profile_costs, profile_facts,  # noqa: E402
                            profile_recorder)
 
-KEPT = Path(__file__).parent / "test_profile/sample.json"
+KEPT = Path(__file__).parents[1] / "test_profile/sample.json"
 
 
 def path(way="rx", packets=1000, size=1448, segments=1, flags=(), facts_=(),
@@ -294,7 +294,7 @@ RECORDED = {"gro-off": "offload-off", "checksum": "offload-off",
 @pytest.mark.parametrize("name, limit", RECORDED.items())
 def test_recorded_facts(name, limit):
     """Of a run of guest/msstune/faults_cost.py on 6.12."""
-    kept = KEPT.parents[1] / "test_msstune_paths"
+    kept = Path(__file__).with_name("paths")
     some = json.loads((kept / f"{name}.json").read_text())
     found = [d for d in diagnose.diagnose(some) if d.wrong and d.weight >= 5]
     assert (found[0].limit if found else None) == limit

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, facts  # noqa: E402
-from test_msstune_paths import BUSY, SPLIT, path, seen  # noqa: E402
+from test_paths import BUSY, SPLIT, path, seen  # noqa: E402
 from msstune.causes import diagnose, plan, wait  # noqa: E402
 from msstune.facts import collect, perf_events  # noqa: E402
 from msstune.errors import TuneError  # noqa: E402

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TOOL = TOP / "userspace/msstune/msstune.sh"
-sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
+sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit/lib")]
 
 from msstune_facts import DEVICE, SENDER, facts  # noqa: E402
 from prometheus_client import CollectorRegistry  # noqa: E402

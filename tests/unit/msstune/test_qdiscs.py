@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "userspace/msstune"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "userspace/msstune"))
 
 from msstune import qdiscs, system  # noqa: E402
 from msstune.settings import qdisc  # noqa: E402

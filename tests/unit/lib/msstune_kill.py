@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kills msstune: forks, runs one step of the manager, and dies by SIGKILL at a
-chosen boundary.  Used by test_msstune_apply.py, which also runs it
+chosen boundary.  Used by msstune/test_apply.py, which also runs it
 in a network namespace of its own: python3 msstune_kill.py.
 
 A boundary lies before and after every line of the journal and every write of a
@@ -15,7 +15,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune.settings import settings, sysctl  # noqa: E402

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
@@ -150,7 +150,7 @@ RECORDED = {"gro-off": "offload-off", "checksum": "offload-off",
 @pytest.mark.parametrize("name", RECORDED)
 def test_without_one_fact_no_other_cause_is_certain(name):
     """What a collector that fails leaves: {}, or nothing."""
-    kept = json.loads((Path(__file__).with_name("test_msstune_paths")
+    kept = json.loads((Path(__file__).with_name("paths")
                        / f"{name}.json").read_text())
     for key in ("cpus", "devices", "snmp", "softnet", "sockstat", "irqs", "mssfrac",
                 "samples", "firewall", "firewall_rules", "routes", "tcp_metrics",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TOOL = TOP / "userspace/msstune/msstune.sh"
-sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit")]
+sys.path[:0] = [str(TOP / "userspace/msstune"), str(TOP / "tests/unit/lib")]
 
 from msstune_facts import CPU, DEVICE, RECEIVER, SENDER, facts  # noqa: E402
 from msstune import sockdiag, units  # noqa: E402

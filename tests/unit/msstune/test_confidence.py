@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import CPU, RECEIVER, SENDER, facts  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune.settings import operator_session, permissions, settings  # noqa: E402

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TOOL = TOP / "userspace/msstune/msstune.sh"
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 

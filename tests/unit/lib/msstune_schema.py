@@ -4,7 +4,7 @@ uses.  No distribution of KERNELS must have a validator installed."""
 import json
 from pathlib import Path
 
-SCHEMA = json.loads((Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((Path(__file__).resolve().parents[3]
                      / "userspace/msstune/schema.json").read_text())
 KEYWORDS = {"$ref", "$schema", "$comment", "$defs", "title", "description", "oneOf",
             "anyOf", "type", "const", "enum", "required", "properties", "items",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-import_path = str(Path(__file__).resolve().parent)
+import_path = str(Path(__file__).resolve().parents[1] / "lib")
 sys.path.insert(0, import_path)
 
 import msstune_kill as kill  # noqa: E402

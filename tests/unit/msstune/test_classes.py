@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+TOP = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "userspace/msstune"))
 
 from msstune_facts import DEVICE, RECEIVER, SENDER, facts  # noqa: E402
@@ -298,7 +298,7 @@ def test_a_firewall_rule_without_a_counter_is_seen_by_the_profile():
 
 
 def test_drops_and_stages_of_a_profile():
-    kept = Path(__file__).parent / "test_profile/sample.json"
+    kept = Path(__file__).parents[1] / "test_profile/sample.json"
     read = profile_facts.read(kept)
     assert sum(d["packets"] for d in read["drops"]) == 2
     work = [s["share"] for s in read["stages"] if s["kind"] == "work"]
