@@ -18,9 +18,11 @@ ip netns add b
 defer "ip netns del b"
 ip -n b link set lo up
 
-# user COMMAND...: as a user with a user and network namespace of their own
+# user COMMAND...: as a user with a user and network namespace of their own.  The
+# second is made once the first has a root, as container programs do: its files
+# belong to that root then.
 as_user=(setpriv --reuid 65534 --clear-groups unshare --user --map-root-user
-	--net --)
+	unshare --net --)
 user() { "${as_user[@]}" "$@"; }
 # traced FILTER COMMAND...: the calls that the filter's functions get meanwhile
 traced() {
