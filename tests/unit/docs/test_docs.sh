@@ -191,7 +191,7 @@ check_mssab() {
 check_msstune() {
 	same "$({
 		grep -h -o 'add_argument("[^)]*' \
-			"$tree"/userspace/msstune/msstune/{cli,cmd_*,options}.py
+			"$tree"/userspace/msstune/msstune/{cli.py,commands/*.py}
 		echo --help --version
 	} | long_options)" \
 		"$(section OPTIONS <"$(doc msstune.1.rst)" | grep ^- | long_options)"
