@@ -36,7 +36,7 @@ PEER_SCRIPTS = "peer_*.sh"
 # only.  They have no BPF, and no clock that a measurement could use: they run the
 # tests of the module.
 DEBUG = {"debug": "6.12", "debug-7.2": "7.2"}
-DEBUG_ROOMS = ("kmod", "guest")
+DEBUG_ROOMS = ("kmod",)
 DEBUG_STRESS = "1000"
 
 MARK = re.compile(r"^# (long|guest|alone|kernel): (.+)$", re.M)
@@ -67,7 +67,7 @@ def marks(path):
 
 
 def is_long(path):
-    return "long" in marks(path) or path.parent.name == "long"
+    return "long" in marks(path)
 
 
 def scripts(kernel, mode, level):
@@ -78,8 +78,7 @@ def scripts(kernel, mode, level):
     found = sorted(GUEST.rglob(MODES[mode]))
     if kernel in DEBUG:
         return [path for path in found if mode == "fast" and not is_long(path)
-                and path.parent.name in DEBUG_ROOMS
-                and not path.name.startswith("test_pathprof")]
+                and path.parent.name in DEBUG_ROOMS]
     return [path for path in found if marks(path).get("kernel") != "debug"
             and (level == "check-all" or not is_long(path))]
 
@@ -116,7 +115,7 @@ def boots(chosen):
         options = tuple(found.get("guest", "").split())
         alone = mode == PEER or bool({"guest", "alone"} & found.keys())
         tag = "-alone" + "".join(options) if alone and mode != PEER else ""
-        if mode == "fast" and not alone and "pathprof" in named(path):
+        if mode == "fast" and not alone and named(path).startswith("pathprof/"):
             tag = "-pathprof"
         groups.setdefault((kernel, mode, options, tag, alone), []).append(path)
     return [Boot(kernel, mode, tuple(paths), options, tag, alone)

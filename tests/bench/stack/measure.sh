@@ -5,8 +5,8 @@
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../../guest/topology.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../guest/lib/topology.sh"
 
 trap - EXIT
 cd "$TMP" || exit

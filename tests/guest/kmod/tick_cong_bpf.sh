@@ -11,7 +11,7 @@
 # interrupts only, where both read the same times.  Data is queued at once and
 # never read, so that no process takes part while packets travel.
 . "$(dirname "$0")/../../lib.sh"
-. "$(dirname "$0")/../topology.sh"
+. "$(dirname "$0")/../lib/topology.sh"
 case $(uname -r) in
 6.1.*) skip_all "the BPF edition is for Linux 6.12 and newer" ;;
 esac

@@ -6,8 +6,8 @@
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

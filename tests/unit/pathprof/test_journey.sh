@@ -6,7 +6,7 @@
 # shellcheck source=tests/unit/lib/files.sh
 . "$(dirname "$0")/../lib/files.sh"
 KEPT=$TOP/tests/unit/pathprof/test_journey/gro.events
-SUMS=$TOP/tests/guest/journeys.py
+SUMS=$TOP/tests/guest/pathprof/journeys.py
 
 refuses() { refused journey "$@"; }
 damaged() { edited journey "$KEPT" "$@"; }

@@ -195,9 +195,10 @@ def test_pytest_without_results(tmp_path):
 def test_debug_kernel_runs_module_tests_only():
     assert set(plan.DEBUG.values()) == {"6.12", "7.2"}
     for debug in plan.DEBUG:
-        names = {path.name for path in plan.scripts(debug, "fast", "check-all")}
+        paths = plan.scripts(debug, "fast", "check-all")
+        names = {path.name for path in paths}
         assert {"test_module.sh", "test_stress.sh", "test_kunit.sh"} <= names
-        assert not any(name.startswith("test_pathprof") for name in names)
+        assert {path.parent.name for path in paths} == {"kmod"}
         assert not plan.scripts(debug, "deterministic", "check")
         assert debug not in plan.kernels()
 
@@ -228,6 +229,7 @@ def _script(tmp_path, monkeypatch):
 
     def write(name, comment=""):
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/bash\n# Opening.\n{comment}\n# long: no mark\n")
         return path
     return write
@@ -239,8 +241,8 @@ def test_marks_of_the_opening_comment_choose_the_guest(script):
              script("test_d.sh", "# alone: it measures\n"),
              script("test_long.sh", "# long: minutes\n"),
              script("test_kunit.sh", "# kernel: debug\n"),
-             script("det_a.sh"), script("test_pathprof.sh")]
-    assert plan.scripts("6.1", "fast", "check") == [*paths[:4], paths[7]]
+             script("det_a.sh"), script("pathprof/test_a.sh")]
+    assert plan.scripts("6.1", "fast", "check") == [paths[7], *paths[:4]]
     assert paths[4] in plan.scripts("6.1", "fast", "check-all")
     boots = plan.boots(plan.tests("check", ["6.1"]))
     assert [(boot.mode, boot.paths, boot.options, boot.alone)

@@ -4,11 +4,11 @@
 # packets as the counter of the kernel beside it, and none is lost on the way.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/topology.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

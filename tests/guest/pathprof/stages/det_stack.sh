@@ -5,13 +5,14 @@
 # and as what the stage takes longer in a profile of --stages.  Also measures
 # what --stages itself costs.  Deterministic guest: a nanosecond is an
 # instruction.
+# long: profiles every stage of many packets in virtual time
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../topology.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
 
 LOAD=$TOP/build/bin/tcpload
 cd "$TMP" || exit

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Raw events against the sums that the kernel kept meanwhile.
+# long: records the events of many packets and adds them up
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
@@ -29,7 +30,7 @@ sums() {
 	"$PP" record --sample 1 --events "$name.events" -o "$name.json" \
 		"${fine[@]}" -- "$@" 2>err || { cat err; return 1; }
 	grep -q '^pathprof: events kept, 0 lost; see: ' err || { cat err; return 1; }
-	python3 -IS "$HERE/../journeys.py" "$name.events" "$name.json" >sums
+	python3 -IS "$HERE/journeys.py" "$name.events" "$name.json" >sums
 	local status=$?
 	sed "s/^/# $name: /" sums | cut -c 1-500 >&3
 	return $status
@@ -190,7 +191,7 @@ check "without --events a profile has no trace of them" case_free
 case_bursts() {
 	"$PP" record --budget 50 --events win.events -o win.json -- \
 		ip netns exec a iperf3 -c 10.9.0.2 -t 6 || return
-	python3 -IS "$HERE/../journeys.py" win.events win.json >sums
+	python3 -IS "$HERE/journeys.py" win.events win.json >sums
 	local status=$?
 	sed "s/^/# windows: /" sums | cut -c 1-500 >&3
 	[ $status -eq 0 ] && ! grep '^0 packets' sums

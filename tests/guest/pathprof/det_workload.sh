@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The workloads that bisecting rests on: that two recordings agree, that losses
 # are those asked for, and that nothing of a packet is lost.
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 plan 4
 
 PP=$TOP/build/bin/pathprof

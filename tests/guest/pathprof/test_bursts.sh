@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The edges of sampling bursts: hooks are attached and detached while CPUs work
 # on packets.  No packet may be counted twice, or end as another one.
+# long: many sampling bursts under load
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
@@ -14,7 +15,7 @@ exec 3>&1 # numbers worth seeing even when all is well
 
 plan 2
 
-traffic() { python3 -IS "$TOP/tests/guest/bursts.py" "$@"; }
+traffic() { python3 -IS "$TOP/tests/guest/pathprof/bursts.py" "$@"; }
 
 # GRO passes packets up at once, and that takes long: a CPU spends most of its
 # time inside the driver's call.  On loopback packets wait, so that the table of
@@ -32,14 +33,14 @@ for i in {1..300}; do
 done | tc -n b -batch - || exit
 tc qdisc add dev lo root netem delay 20ms
 defer "tc qdisc del dev lo root"
-ip netns exec b python3 -IS "$TOP/tests/guest/bursts.py" serve 10.9.0.2 &
+ip netns exec b python3 -IS "$TOP/tests/guest/pathprof/bursts.py" serve 10.9.0.2 &
 server=$!
 defer "kill $server"
 answers() { ip netns exec b ss -Hltn | grep -q :5000; }
 wait_for 20 answers || exit
 traffic crowd &
 crowd=$!
-defer "pkill -KILL -f guest/bursts.py"
+defer "pkill -KILL -f guest/pathprof/bursts.py"
 
 # on CPU: the exchange runs there, and the crowd on the other one.
 on() {
@@ -49,7 +50,7 @@ on() {
 
 asking() { ip netns exec a ss -Htn state established | grep -q :5000; }
 ask() {
-	ip netns exec a python3 -IS "$TOP/tests/guest/bursts.py" ask 10.9.0.2 &
+	ip netns exec a python3 -IS "$TOP/tests/guest/pathprof/bursts.py" ask 10.9.0.2 &
 	client=$!
 }
 

@@ -5,11 +5,12 @@
 # is counted, and every packet of TCP's is in the account.  CONNECTIONS=N in the
 # environment: another number; 100000 take ten minutes.
 # guest: --memory 4G
+# long: opens 20,000 connections
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

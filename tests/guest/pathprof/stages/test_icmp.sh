@@ -3,25 +3,26 @@
 # pathprof --stages icmp: echo requests, replies and errors, from the socket or
 # ICMP to the one that gets them.  Each has one path, and the paths are as many as
 # the kernel's counters of ICMP, or as a counter of netfilter.
+# long: attaches the hooks of --stages for each case
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../topology.sh"
-# shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/../topology_devices.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
+# shellcheck source=tests/guest/lib/topology_devices.sh
+. "$(dirname "$0")/../../lib/topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
 exec 3>&1 # numbers worth seeing even when all is well
 
-PINGS=$TOP/tests/guest/pings.py
+PINGS=$TOP/tests/guest/pathprof/stages/pings.py
 
 plan 21
 
-# ping_from NETNS ARGUMENT...: of tests/guest/pings.py.
+# ping_from NETNS ARGUMENT...: of tests/guest/pathprof/stages/pings.py.
 ping_from() {
 	local ns=$1
 	shift

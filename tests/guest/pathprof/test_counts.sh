@@ -4,9 +4,9 @@
 # none lost unseen, nothing left behind.  Runs in one guest.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
+. "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # pathprof --stages: readers that are not TCP's, bonds, IPsec, Open vSwitch.  As
-# test_pathprof_stack.sh: each stage has as many packets as a counter of the
+# test_stack.sh: each stage has as many packets as a counter of the
 # kernel, and each packet one path.
+# long: attaches the hooks of --stages for each case
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../topology.sh"
-# shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/../topology_devices.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
+# shellcheck source=tests/guest/lib/topology_devices.sh
+. "$(dirname "$0")/../../lib/topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
@@ -100,7 +101,7 @@ check "Open vSwitch" case_ovs
 # Expected: all are followed from GRO on, as many as the device counts.
 case_fragments() {
 	"$PP" record --sample 1 --addr 10.7.0.1 --dir rx -o frags -- \
-		python3 "$TOP/tests/guest/fragments.py" 16 >count || return
+		python3 "$TOP/tests/guest/pathprof/stages/fragments.py" 16 >count || return
 	is "$(cat count) $(fields frags 'n("rx", "@gro", "dropped"),
 		n("rx", "fact no gro"), a["unaccounted"]')" "16 16 0 0"
 }

@@ -3,6 +3,7 @@
 # pathprof's filters by what a socket belongs to (--cgroup, --arm) and by the
 # device that sends (--dev), against tcp_info and the module's own counters.
 # The cases are in owners.py.
+# long: records several transfers, with the module loaded and unloaded
 . "$(dirname "$0")/../../lib.sh"
 plan 9
 
@@ -20,4 +21,4 @@ insmod "$TMP/mssfrac.ko" || exit
 defer "rmmod mssfrac"
 
 export PP TMP CGROUPS
-python_cases "$TOP/tests/guest/owners.py"
+python_cases "$TOP/tests/guest/pathprof/owners.py"

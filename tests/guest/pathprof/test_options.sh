@@ -3,6 +3,7 @@
 # Sets of options that put other programs together: this kernel's verifier takes
 # each, and a transfer over loopback is recorded with it.  Verifiers refuse what
 # others took, so it is for every kernel of KERNELS.
+# long: loads pathprof's programs once for each set of options
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The module's tracepoints from perf, bpftrace and trace-cmd, all at once: each
 # counts the same events of one transfer as the kernel's own trace buffer.
+# long: bpftrace and perf start slowly in a guest
 . "$(dirname "$0")/../../lib.sh"
 plan 6
 

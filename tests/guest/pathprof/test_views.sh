@@ -4,9 +4,9 @@
 # syntax, captured bytes, the state of connections, JSON lines.  Runs in one guest.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
+. "$(dirname "$0")/../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

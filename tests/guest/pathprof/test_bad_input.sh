@@ -4,7 +4,7 @@
 # one sentence that names the culprit, and harms no file.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../lib.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

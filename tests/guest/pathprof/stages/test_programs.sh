@@ -3,15 +3,16 @@
 # pathprof --stages where BPF programs of others decide: tc, tcx, XDP, AF_XDP.
 # Each stage has as many packets as the program has run, and each packet that a
 # program drops, sends elsewhere or gives to a socket ends as that.
+# long: attaches the hooks of --stages for each case
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../topology.sh"
-# shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/../topology_devices.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
+# shellcheck source=tests/guest/lib/topology_devices.sh
+. "$(dirname "$0")/../../lib/topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
@@ -21,7 +22,7 @@ plan 6
 modprobe -q veth
 mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
 sysctl -qw kernel.bpf_stats_enabled=1
-programs=(python3 -IS "$TOP/tests/guest/bpf_programs.py")
+programs=(python3 -IS "$TOP/tests/guest/pathprof/stages/bpf_programs.py")
 
 # runs_of NAME...: of all programs of that name.
 runs_of() {

@@ -124,5 +124,5 @@ switched() {
 
 # datapath add DEVICE... | connect | stats: of Open vSwitch in h.
 datapath() {
-	ip netns exec h python3 -IS "$TOP/tests/guest/ovs_datapath.py" "$@"
+	ip netns exec h python3 -IS "$TOP/tests/guest/pathprof/stages/ovs_datapath.py" "$@"
 }

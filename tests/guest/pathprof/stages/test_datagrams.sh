@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # pathprof --stages: datagrams from write to copy, fragments, IPv6 extension
-# headers.  As test_pathprof_stack.sh: each stage has as many packets as a counter
+# headers.  As test_stack.sh: each stage has as many packets as a counter
 # of the kernel, and each packet one path.
+# long: attaches the hooks of --stages for each case
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/../topology.sh"
-# shellcheck source=tests/guest/topology_devices.sh
-. "$(dirname "$0")/../topology_devices.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
+# shellcheck source=tests/guest/lib/topology_devices.sh
+. "$(dirname "$0")/../../lib/topology_devices.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# pathprof --stages on devices and hooks that test_pathprof_stack.sh leaves out:
+# pathprof --stages on devices and hooks that test_stack.sh leaves out:
 # ipvlan, IPIP, generic XDP, AF_PACKET taps, netfilter of bridges and devices.
 # Each stage is entered as often as the kernel's counter beside it has it.  Also
 # several filters at once.
 
 # shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/profiles.sh"
-# shellcheck source=tests/guest/topology.sh
-. "$(dirname "$0")/topology.sh"
+. "$(dirname "$0")/../../../lib.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../../lib/profiles.sh"
+# shellcheck source=tests/guest/lib/topology.sh
+. "$(dirname "$0")/../../lib/topology.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit
@@ -82,7 +82,7 @@ case_xdp() {
 		ip -n p2 addr add 10.1.0.3/24 dev eth0 &&
 		neighbours p1 eth0 10.1.0.2 p2 eth0 10.1.0.3 || return
 	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf || return
-	python3 -IS "$TOP/tests/guest/xdp_pass.py" /sys/fs/bpf/pass || return
+	python3 -IS "$TOP/tests/guest/pathprof/stages/xdp_pass.py" /sys/fs/bpf/pass || return
 	defer rm /sys/fs/bpf/pass
 	# In its own mount namespace, ip netns exec has another /sys.
 	nsenter --net=/run/netns/p1 \

@@ -4,11 +4,12 @@
 # and modules come and go, others trace the same functions, packets never find
 # a reader.  Traffic of known size is still counted to the packet, the account
 # is whole, and nothing is left.
+# long: records many times while the machine changes
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../../lib.sh"
-# shellcheck source=tests/guest/profiles.sh
-. "$(dirname "$0")/../profiles.sh"
+# shellcheck source=tests/guest/lib/profiles.sh
+. "$(dirname "$0")/../lib/profiles.sh"
 
 cd "$TMP" || exit
 stage_pathprof || exit

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traffic for test_pathprof_bursts.sh.
+"""Traffic for test_bursts.sh.
 
 usage: bursts.py serve ADDRESS   answer each message that came in whole
        bursts.py ask ADDRESS     send messages, each after the last one's answer
