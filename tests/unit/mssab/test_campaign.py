@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 from campaigns import TEXT, TOP, Book, Load, plan, records, run  # noqa: E402
+from processes import has_ended  # noqa: E402
 from mssab import errors  # noqa: E402
 from mssab.experiment import experiment, experiment_file  # noqa: E402
 from mssab.run import block, campaign, journal  # noqa: E402
@@ -467,5 +468,4 @@ def test_kill_9_leaves_no_load(tmp_path):
     process.kill()
     process.wait()
     for pid in pids.read_text().split():
-        wait_for(lambda pid=pid: not Path("/proc", pid).exists()
-                 or ") Z " in Path("/proc", pid, "stat").read_text())
+        wait_for(lambda pid=pid: has_ended(pid))

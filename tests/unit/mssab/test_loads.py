@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(TOP / "userspace/mssab"))
+sys.path[:0] = [str(TOP / "userspace/mssab"), str(TOP / "tests/unit/lib")]
 
+from processes import has_ended  # noqa: E402
 from mssab import children, errors  # noqa: E402
 from mssab.experiment import experiment, metrics, module  # noqa: E402
 from mssab.run import loads, observer, servers, trial  # noqa: E402
@@ -231,9 +232,7 @@ def test_the_recorder_ends_with_a_killed_mssab(tmp_path, monkeypatch):
     os.waitpid(child, 0)
     pid = (tmp_path / "pid").read_text().strip()
     for _ in range(200):
-        # A zombie until its new parent reaps it.
-        state = Path("/proc", pid, "stat")
-        if not state.exists() or " Z " in state.read_text():
+        if has_ended(pid):
             return
         time.sleep(0.05)  # polling interval
     pytest.fail(f"pathprof {pid} is still there")
