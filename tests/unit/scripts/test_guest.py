@@ -276,6 +276,49 @@ def test_guest_on_a_root_of_its_own(tmp_path, monkeypatch):
     assert "--root" not in words and str(tmp_path) in words
 
 
+@pytest.mark.parametrize("top, image, mounted", [
+    ("/tmp/x/tree", "/boot/vmlinuz-6.1", True),
+    ("/var/tmp/tree", "/boot/vmlinuz-6.1", True),
+    ("/run/tree", "/boot/vmlinuz-6.1", True),
+    ("/tmpx/tree", "/boot/vmlinuz-6.1", False),
+    ("/opt/tmp/tree", "/boot/vmlinuz-6.1", False),
+    ("/opt/tree", "/opt/tree/build/roots/trixie/boot/vmlinuz-7.2", True),
+])
+def test_a_tree_that_a_guest_does_not_see_is_mounted(monkeypatch, top, image,
+                                                     mounted):
+    guest = load()
+    monkeypatch.setattr(guest, "TOP", Path(top))
+    monkeypatch.setattr(guest, "BUILD", Path(top) / "build")
+    args = argparse.Namespace(mode="fast", memory="1G", cpus=2, kvm=False,
+                              nics=None, queues=1, cables=1, rwdir=[], seed=1)
+    words = guest.vng_command(args, Path(image), Path(top) / "build/guest/run-1")
+    assert (f"{top}={top}" in words) == mounted
+
+
+@pytest.mark.parametrize("hidden, read_only", [(True, True), (False, False)])
+def test_a_mounted_tree_is_read_only(tmp_path, monkeypatch, hidden, read_only):
+    guest = load()
+    monkeypatch.setattr(guest, "TOP", tmp_path)
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
+    monkeypatch.setattr(guest, "HIDDEN", [str(tmp_path.parent)] if hidden else [])
+    share = guest.make_share(argparse.Namespace(mode="fast"), Path("vmlinuz"), "true")
+    script = (share / "run").read_text()
+    assert (f"mount -o remount,ro {tmp_path}" in script) == read_only
+
+
+@pytest.mark.parametrize("started, sentence", [
+    (False, "did not see {}: it did not boot, or its mounts hide it"),
+    (True, "ended without its end marker")])
+def test_a_guest_without_a_verdict_says_why(tmp_path, monkeypatch, capfd, started,
+                                            sentence):
+    if started:
+        (tmp_path / "started").touch()
+    assert verdict(tmp_path, monkeypatch, last="exit 3") == 125
+    said = capfd.readouterr().err
+    assert sentence.format(tmp_path) in said
+    assert "the emulator's exit status is 3" in said
+
+
 def test_a_fetched_kernel_replaces_none_that_set_up_chose(tmp_path,
                                                           monkeypatch):
     """A series stays the release whose headers are here, however new what

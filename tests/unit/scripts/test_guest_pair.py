@@ -114,7 +114,8 @@ def pair(guest, monkeypatch, first, second, **more):
         if "server=on" in options:  # the emulator's sockets
             paths = re.findall(r"path=([^, ]+)", options)
             listen = f"touch {shlex.join(paths)}; "
-        return ["sh", "-c", f"s={share}; {listen}{played[image.name]}"]
+        return ["sh", "-c", f"s={share}; touch $s/started; {listen}"
+                f"{played[image.name]}"]
 
     monkeypatch.setattr(guest, "vng_command", command)
     handlers = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)}
