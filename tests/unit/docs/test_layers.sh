@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Each layer rule must be able to fail: plants one violation per rule in a
+# Each layer rule must be able to fail: writes one violation per rule in a
 # small tree and expects exactly that rule to object.
 set -u
 
@@ -33,8 +33,8 @@ expect() {
 	fi
 }
 
-# plant NAME RULE FILE LINE...: expect RULE while FILE has these lines.
-plant() {
+# violate NAME RULE FILE LINE...: expect RULE while FILE has these lines.
+violate() {
 	local name=$1 rule=$2 file=$3 keep
 	keep=$(cat "$tree/$file" 2>/dev/null)
 	shift 2
@@ -61,55 +61,55 @@ write userspace/pathprof/commands/list.c '#include "profile/profile.h"' \
 write tests/run '#!/bin/bash'
 
 expect "a clean tree" ""
-plant "a top-level folder nobody planned" 1 \
+violate "a top-level folder nobody planned" 1 \
 	extra/file ""
-plant "a second file with the skeleton" 2 \
+violate "a second file with the skeleton" 2 \
 	userspace/pathprof/commands/list.c '#include "prog.skel.h"'
-plant "a command that includes a command" 3 \
+violate "a command that includes a command" 3 \
 	userspace/pathprof/commands/list.c '#include "commands/top.h"'
-plant "a view that includes a command" 3 \
+violate "a view that includes a command" 3 \
 	userspace/pathprof/view/render.h '#include "commands/top.h"'
-plant "a profile that knows its views" 3 \
+violate "a profile that knows its views" 3 \
 	userspace/pathprof/profile/label.c '#include "base/tool.h"' \
 	'#include "view/render.h"'
-plant "a profile that knows the kernel" 3 \
+violate "a profile that knows the kernel" 3 \
 	userspace/pathprof/profile/stats.c '#include "kernel/hooks.h"'
-plant "a file of pathprof in no folder of the list" 3 \
+violate "a file of pathprof in no folder of the list" 3 \
 	userspace/pathprof/other/file.c ""
-plant "a file of pathprof beside its folders" 3 \
+violate "a file of pathprof beside its folders" 3 \
 	userspace/pathprof/file.c ""
-plant "a kernel version in the module" 4 \
+violate "a kernel version in the module" 4 \
 	kmod/main.c '#if LINUX_VERSION_CODE > 5'
-plant "a kernel version in BPF" 4 \
+violate "a kernel version in BPF" 4 \
 	bpf/own.h '#if KERNEL_VERSION(6, 1, 0)'
-plant "a system header in BPF" 5 \
+violate "a system header in BPF" 5 \
 	bpf/own.h '#include <linux/tcp.h>'
-plant "a header of another part in BPF" 5 \
+violate "a header of another part in BPF" 5 \
 	bpf/own.h '#include "profile.h"'
-plant "a path out of bpf/" 5 \
+violate "a path out of bpf/" 5 \
 	bpf/own.h '#include "../kmod/window.h"'
-plant "vmlinux.h in userspace" 6 \
+violate "vmlinux.h in userspace" 6 \
 	userspace/pathprof/commands/list.c '#include "vmlinux.h"'
-plant "a file of 701 lines" 7 \
+violate "a file of 701 lines" 7 \
 	kmod/main.c "$(seq -f '/* %g */' 701)"
-plant "a script of 701 lines" 7 \
+violate "a script of 701 lines" 7 \
 	tests/run "$(seq -f '# %g' 701)"
-plant "a statistic of mssab that looks into a run" 8 \
+violate "a statistic of mssab that looks into a run" 8 \
 	userspace/mssab/mssab/statistics/stats.py 'from ..run import journal'
-plant "a command of mssab that imports a command" 8 \
+violate "a command of mssab that imports a command" 8 \
 	userspace/mssab/mssab/commands/grid.py 'from .list import run'
-plant "an experiment of mssab that knows the testbed" 8 \
+violate "an experiment of mssab that knows the testbed" 8 \
 	userspace/mssab/mssab/experiment/cell.py 'from ..testbed.ends import Ends'
-plant "a module for all rooms of mssab that imports one" 8 \
+violate "a module for all rooms of mssab that imports one" 8 \
 	userspace/mssab/mssab/netns.py 'from .experiment import cell'
-plant "a command of the tuner that writes" 9 \
+violate "a command of the tuner that writes" 9 \
 	userspace/msstune/msstune/commands/apply.py 'setting.write("1")'
-plant "a fact of the tuner that imports a cause" 10 \
+violate "a fact of the tuner that imports a cause" 10 \
 	userspace/msstune/msstune/facts/host.py 'from ..causes import plan'
-plant "a module for all rooms of the tuner that imports one" 10 \
+violate "a module for all rooms of the tuner that imports one" 10 \
 	userspace/msstune/msstune/units.py 'from .lint import rules'
-plant "a home directory in a script" 11 \
+violate "a home directory in a script" 11 \
 	tests/run "cd /ho""me/someone/src"
-plant "root's folder in a script" 11 \
+violate "root's folder in a script" 11 \
 	tests/run "cd /ro""ot/src"
 exit $bad
